@@ -1,9 +1,11 @@
 //! Running other programs, with errors that say which one failed and what it printed.
 
 use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
 use std::{env, fs, io};
 
 /// `cargo` in the folder `directory`.
@@ -16,41 +18,72 @@ pub(crate) fn cargo(directory: &Path) -> Command {
 /// Runs `command` on this terminal.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|error| not_started(command, &error))?;
-    ended(command, status)
+    ended(&line(command), status)
 }
 
-fn ended(command: &Command, status: ExitStatus) -> Result<(), String> {
-    if status.success() { Ok(()) } else { Err(format!("`{}` failed: {status}", line(command))) }
+fn ended(line: &str, status: ExitStatus) -> Result<(), String> {
+    if status.success() { Ok(()) } else { Err(format!("`{line}` failed: {status}")) }
 }
 
 /// A command that runs while others do.
-pub(crate) struct Beside {
-    command: Command,
+pub(crate) struct Begun {
+    line: String,
     child: Child,
     /// What it has printed so far.
     said: PathBuf,
 }
 
-impl Beside {
-    /// Starts `command`, whose output goes to the file `said`.
-    pub(crate) fn begin(mut command: Command, said: PathBuf) -> Result<Self, String> {
+/// A command that has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    /// As one would type it.
+    pub(crate) line: String,
+    pub(crate) status: ExitStatus,
+    /// What it printed on both outputs.
+    pub(crate) said: String,
+}
+
+impl Ended {
+    pub(crate) fn result(&self) -> Result<(), String> {
+        ended(&self.line, self.status)
+    }
+}
+
+impl Begun {
+    /// Starts `command`, whose output goes to the file `said`: a pipe would stay open for as long as anything lives
+    /// that it started.
+    pub(crate) fn new(command: &mut Command, said: PathBuf) -> Result<Self, String> {
         let io = |error| format!("{}: {error}", said.display());
         let file = File::create(&said).map_err(io)?;
         command.stdin(Stdio::null()).stdout(file.try_clone().map_err(io)?).stderr(file);
-        let child = command.spawn().map_err(|error| not_started(&command, &error))?;
-        println!("meanwhile `{}` prints to {}", line(&command), said.display());
-        Ok(Beside { command, child, said })
+        let child = command.spawn().map_err(|error| not_started(command, &error))?;
+        Ok(Begun { line: line(command), child, said })
     }
 
-    /// Waits for its end, and shows what it has printed.
-    pub(crate) fn finish(mut self) -> Result<(), String> {
-        let line = line(&self.command);
-        let status = self.child.wait().map_err(|error| format!("`{line}`: {error}"))?;
-        let said = fs::read(&self.said).map_err(|error| format!("{}: {error}", self.said.display()))?;
-        println!("`{line}`, meanwhile:\n{}", String::from_utf8_lossy(&said));
-        ended(&self.command, status)
+    /// Shows on this terminal what it has printed and prints, until it ends.
+    pub(crate) fn finish(mut self) -> Result<Ended, String> {
+        let io = |error| format!("`{}` and {}: {error}", self.line, self.said.display());
+        let mut said = File::open(&self.said).map_err(io)?;
+        let (mut text, mut shown_size) = (Vec::new(), 0);
+        loop {
+            let status = self.child.try_wait().map_err(io)?;
+            said.read_to_end(&mut text).map_err(io)?;
+            // Whole lines, until its end.
+            let lines_size = text.iter().rposition(|octet| *octet == b'\n').map_or(0, |last| last + 1);
+            let size = if status.is_some() { text.len() } else { lines_size };
+            print!("{}", String::from_utf8_lossy(&text[shown_size..size]));
+            shown_size = size;
+            if let Some(status) = status {
+                let said = String::from_utf8_lossy(&text).into_owned();
+                return Ok(Ended { line: self.line, status, said });
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 }
+
+/// How often what a command prints is looked for.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs `command` and returns what it printed; on failure the error ends with its last line on standard error.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
@@ -107,15 +140,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let said = folder.path().join("said");
         let ended = |script: &str| {
-            let mut command = Command::new("sh");
-            command.args(["-c", script]);
-            Beside::begin(command, said.clone()).and_then(Beside::finish)
+            let begun = Begun::new(Command::new("sh").args(["-c", script]), said.clone());
+            begun.and_then(Begun::finish).unwrap()
         };
-        assert_eq!(ended("echo one; echo two >&2"), Ok(()));
-        assert_eq!(fs::read_to_string(&said).unwrap(), "one\ntwo\n");
-        let problem = ended("exit 3").unwrap_err();
+        // What outlives it is not waited for.
+        let good = ended("sleep 60 & echo one; echo two >&2; echo $!");
+        assert_eq!(good.result(), Ok(()));
+        let pid = good.said.strip_prefix("one\ntwo\n").unwrap().trim();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        let problem = ended("exit 3").result().unwrap_err();
         assert!(problem.contains("exit 3` failed: exit status: 3"), "{problem}");
-        assert!(Beside::begin(Command::new("no-such-program"), said.clone()).is_err());
+        assert!(Begun::new(&mut Command::new("no-such-program"), said.clone()).is_err());
     }
 
     #[test]

@@ -2,6 +2,12 @@
 //!
 //! A test that cannot run appends a line `NAME: REASON` to the file that `AUTHENTICK_SKIPS` names. Cargo hides what a
 //! passing test prints, so without this a skip would look like a success.
+//!
+//! A busy machine turns nothing red. A test whose figures mean nothing there skips for that reason, and has its turn
+//! again when all else is done, see [`BUSY`]. A few that failed beside others have a second turn alone, see [`failed`];
+//! those that pass then are listed.
+
+mod failed;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::peers::{self, State};
-use crate::process::{self, Beside};
+use crate::process::{self, Begun};
 
 /// The environment variable that names the file of skips.
 const SKIPS: &str = "AUTHENTICK_SKIPS";
@@ -34,22 +40,12 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
         told(command);
         process::run(command)
     };
-    let Plan { build, beside, mut first, then } = plan(root, arguments);
-    if let Some(mut build) = build {
-        run(&mut build)?;
-    }
-    let beside = beside.map(|mut command| {
-        told(&mut command);
-        Beside::begin(command, root.join("target/tests-beside.txt"))
-    });
-    // All commands run, so that one failure does not hide another.
-    let mut result = run(&mut first);
-    if let Some(beside) = beside {
-        result = result.and(beside.and_then(Beside::finish));
-    }
-    for mut command in then {
-        result = result.and(run(&mut command));
-    }
+    let turn = match arguments {
+        [] => all(root, &told),
+        _ => run(&mut choice(root, arguments)).map(|()| Vec::new()),
+    };
+    let passed_alone = turn.as_deref().map(failed::summary).unwrap_or_default();
+    let mut result = turn.map(|_| ());
     let mut text = fs::read_to_string(&skips).map_err(io)?;
     // What a busy machine kept from running has its turn again when all else is done.
     for _ in 0..RETRY_COUNT {
@@ -66,13 +62,37 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
         text = fs::read_to_string(&skips).map_err(io)?;
     }
     let skipped = skipped(&text);
-    print!("{}{}", tried(&fs::read_to_string(&figures).map_err(io)?), summary(&skipped));
+    let tried = tried(&fs::read_to_string(&figures).map_err(io)?);
+    print!("{tried}{passed_alone}{}", summary(&skipped));
     result?;
     match inexcusable(&skipped, &peers) {
         0 => Ok(()),
         count if require_peers => Err(format!("tests were skipped that should run here: {count}")),
         _ => Ok(()),
     }
+}
+
+/// Runs all tests, each command told by `told`; the names of those that passed only alone.
+fn all(root: &Path, told: &dyn Fn(&mut Command)) -> Result<Vec<String>, String> {
+    let run = |command: &mut Command| {
+        told(command);
+        process::run(command)
+    };
+    let begin = |command: &mut Command, file: &str| {
+        told(command);
+        Begun::new(command, root.join("target").join(file))
+    };
+    let Plan { mut build, mut beside, mut first, then } = plan(root);
+    run(&mut build)?;
+    let beside_begun = begin(&mut beside, "tests-beside.txt")?;
+    println!("meanwhile `{}` prints to target/tests-beside.txt", process::line(&beside));
+    // All commands run, so that one failure does not hide another.
+    let mut ended = vec![begin(&mut first, "tests.txt")?.finish()?];
+    ended.push(beside_begun.finish()?);
+    for mut command in then {
+        ended.push(begin(&mut command, "tests.txt")?.finish()?);
+    }
+    failed::second_turn(root, &ended, |command| begin(command, "tests.txt")?.finish())
 }
 
 /// How many of the skips nothing excuses: those without an excuse, and, if a busy machine excuses more than a few, all
@@ -105,12 +125,12 @@ const MEASURED: &str = "measured::";
 /// processors leave half of these idle.
 const THREAD_COUNT: usize = 4;
 
-/// What to run.
+/// All that there is to run.
 struct Plan {
     /// What builds the tests of the next two, so that neither waits for the other's build.
-    build: Option<Command>,
+    build: Command,
     /// What runs while `first` does.
-    beside: Option<Command>,
+    beside: Command,
     first: Command,
     /// What runs after both, one after the other.
     then: Vec<Command>,
@@ -118,34 +138,36 @@ struct Plan {
 
 /// The test of the spans has its own build, in which it can slow down single steps. That build too selects from the
 /// whole workspace, so that dependencies have the same features as in the other and are not built again.
-fn plan(root: &Path, arguments: &[String]) -> Plan {
+fn plan(root: &Path) -> Plan {
     let test = |words: &str| {
         let mut command = process::cargo(root);
         command.arg("test").args(words.split_whitespace());
         command
     };
-    if arguments.is_empty() {
-        let one_by_one =
-            |name| test(&format!("--workspace --no-fail-fast --test system -- --test-threads=1 {name}"));
-        return Plan {
-            build: Some(test("--workspace --no-run")),
-            beside: Some(one_by_one(MEASURED)),
-            // Each in one word: benches take a word without a dash for the name of what to run.
-            first: test(&format!(
-                "--workspace --no-fail-fast -- --test-threads={THREAD_COUNT} --skip={TIMED} --skip={MEASURED}"
-            )),
-            then: vec![
-                test("--workspace --features authentick-daemon/delays --test spans"),
-                one_by_one(TIMED),
-            ],
-        };
+    let one_by_one =
+        |name| test(&format!("--workspace --no-fail-fast --test system -- --test-threads=1 {name}"));
+    Plan {
+        build: test("--workspace --no-run"),
+        beside: one_by_one(MEASURED),
+        // Each in one word: benches take a word without a dash for the name of what to run.
+        first: test(&format!(
+            "--workspace --no-fail-fast -- --test-threads={THREAD_COUNT} --skip={TIMED} --skip={MEASURED}"
+        )),
+        then: vec![
+            test("--workspace --no-fail-fast --features authentick-daemon/delays --test spans"),
+            one_by_one(TIMED),
+        ],
     }
+}
+
+/// One `cargo test` with these arguments.
+fn choice(root: &Path, arguments: &[String]) -> Command {
     let own = arguments.iter().take_while(|argument| *argument != "--");
     let names_packages =
         own.into_iter().any(|argument| argument.starts_with("-p") || argument.starts_with("--package"));
-    let mut first = test(if names_packages { "" } else { "--workspace" });
-    first.args(arguments);
-    Plan { build: None, beside: None, first, then: Vec::new() }
+    let mut command = process::cargo(root);
+    command.arg("test").args((!names_packages).then_some("--workspace")).args(arguments);
+    command
 }
 
 /// The tests of the crypto crate, in the same build as all tests. All packages that cargo is asked for turn on
@@ -218,27 +240,31 @@ mod tests {
     use super::*;
     use crate::tidy::tree::Tree;
 
-    fn lines(arguments: &[&str]) -> Vec<String> {
-        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let Plan { build, beside, first, then } = plan(Path::new("/"), &arguments);
-        build.iter().chain(&beside).chain([&first]).chain(&then).map(process::line).collect()
-    }
-
     #[test]
-    fn all_is_two_builds_and_those_that_keep_times_run_last_and_a_choice_is_one() {
+    fn all_is_two_builds_and_those_that_keep_times_run_last() {
+        let Plan { build, beside, first, then } = plan(Path::new("/"));
+        let lines: Vec<_> = [build, beside, first].iter().chain(&then).map(process::line).collect();
         assert_eq!(
-            lines(&[]),
+            lines,
             [
                 "cargo test --workspace --no-run",
                 "cargo test --workspace --no-fail-fast --test system -- --test-threads=1 measured::",
                 "cargo test --workspace --no-fail-fast -- --test-threads=4 --skip=timed:: --skip=measured::",
-                "cargo test --workspace --features authentick-daemon/delays --test spans",
+                "cargo test --workspace --no-fail-fast --features authentick-daemon/delays --test spans",
                 "cargo test --workspace --no-fail-fast --test system -- --test-threads=1 timed::"
             ]
         );
-        assert_eq!(lines(&["cookie"]), ["cargo test --workspace cookie"]);
-        assert_eq!(lines(&["-p", "authentick-ke"]), ["cargo test -p authentick-ke"]);
-        assert_eq!(lines(&["a", "--", "-p"]), ["cargo test --workspace a -- -p"]);
+    }
+
+    #[test]
+    fn choice_is_one_command() {
+        let line = |arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+            process::line(&choice(Path::new("/"), &arguments))
+        };
+        assert_eq!(line(&["cookie"]), "cargo test --workspace cookie");
+        assert_eq!(line(&["-p", "authentick-ke"]), "cargo test -p authentick-ke");
+        assert_eq!(line(&["a", "--", "-p"]), "cargo test --workspace a -- -p");
     }
 
     /// What is skipped in one command is skipped wherever a test's path has that text, but runs in system tests only.

@@ -104,7 +104,10 @@ pub(crate) fn as_nobody(folder: &Path, arguments: &[&str]) -> std::process::Outp
 /// The arguments of `setpriv` for that, with a copy of the binary in the folder.
 pub(crate) fn become_nobody<'a>(setpriv: &'a mut Command, folder: &Path) -> &'a mut Command {
     let (program, nobody) = (folder.join("authentick"), NOBODY.to_string());
-    std::fs::copy(env!("CARGO_BIN_EXE_authentick"), &program).unwrap();
+    // By a process of its own: what another thread starts while this one writes a program would have the file open for
+    // writing until it runs its own, and such a file cannot be run. execve(2), ETXTBSY.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_authentick")).arg(&program).status().unwrap();
+    assert!(copied.success());
     setpriv
         .args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups", "--inh-caps=-all", "--"])
         .arg(program)

@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use authentick_net::privilege::is_root;
@@ -18,7 +19,7 @@ use tempfile::TempDir;
 
 use crate::identities::Identities;
 use crate::program::{Launch, Listening, load_record, say};
-use crate::{Caller, Error};
+use crate::{Caller, Error, Fault};
 
 /// How long a background may take until it loads the server.
 const BEGIN_MAX: Duration = Duration::from_secs(15);
@@ -180,6 +181,9 @@ impl<'a> Bench<'a> {
     }
 
     /// Waits until datagrams come in at the rate of a load; both its requests and their answers are counted.
+    ///
+    /// # Errors
+    /// If they do not: the server is the first not to have had the processor, if the load does not say otherwise.
     pub(super) fn await_load(&self, load: &mut Process, rps: f64, words: &[String]) -> Result<(), Error> {
         let deadline = Instant::now() + BEGIN_MAX;
         while Instant::now() < deadline && !self.caller.says_stop() {
@@ -191,23 +195,28 @@ impl<'a> Bench<'a> {
             if found.is_none_or(|count| count >= rps * start.elapsed().as_secs_f64()) {
                 return Ok(());
             }
-            if is_over(load)? {
-                break;
+            if let Some(status) = ended(load)? {
+                return Err(self.caller.program.nothing_came(BACKGROUND, status, words));
             }
         }
         if self.caller.says_stop() {
             return Ok(());
         }
-        Err(Error::Bug(format!("the load of this study did not begin: authentick {}", words.join(" "))))
+        let status = load.stop(BACKGROUND_END_MAX).map_err(Error::rig(BACKGROUND))?;
+        let command = format!("authentick {}", words.join(" "));
+        Err(Error::Run { what: BACKGROUND.to_owned(), fault: Fault::Server, status, command })
     }
 }
 
 /// A load run beside what is measured, in messages.
 pub(super) const BACKGROUND: &str = "a load run in the background of this study";
 
-/// Whether it has ended by itself.
-pub(super) fn is_over(load: &mut Process) -> Result<bool, Error> {
-    Ok(load.end().map_err(Error::rig(BACKGROUND))?.is_some())
+/// How long it may take to end, as it waits for its last answers.
+pub(super) const BACKGROUND_END_MAX: Duration = Duration::from_secs(10);
+
+/// How it has ended, if by itself.
+pub(super) fn ended(load: &mut Process) -> Result<Option<ExitStatus>, Error> {
+    load.end().map_err(Error::rig(BACKGROUND))
 }
 
 /// Two hosts with a cable of 1 Gbit/s between them. It takes root, iproute2 and the kernel's tbf; where one is missing

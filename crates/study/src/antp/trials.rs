@@ -11,7 +11,7 @@ use authentick_report::study::antp::{
 };
 use authentick_rig::relay::{Nobody, Relay};
 
-use super::bench::{BACKGROUND, Bench, Target, is_over, public_key_seconds};
+use super::bench::{BACKGROUND, BACKGROUND_END_MAX, Bench, Target, ended, public_key_seconds};
 use super::tune;
 use crate::program::{Launch, load_record, say};
 use crate::tried::{Tried, until_valid};
@@ -34,8 +34,6 @@ const SEARCH_FROM_MIN_RPS: f64 = 10.0;
 const CLOSED_SHARE_MIN: f64 = 0.5;
 /// Clients whose latency is taken.
 const MEASURED_CLIENTS: u32 = 16;
-/// How long a run in the background has for its end, as it waits for its last answers.
-const BACKGROUND_END_MAX: Duration = Duration::from_secs(10);
 /// A background that had less than this share of its rate answered was another load than was meant.
 const BACKGROUND_SHARE_MIN: f64 = 0.8;
 /// How much longer than what it stands beside a background is to last, in seconds; it is stopped before.
@@ -212,13 +210,13 @@ impl Bench<'_> {
     ) -> Result<Option<(Step, f64)>, Error> {
         let (server, record) = (self.server_address(), self.background_record());
         let seconds = (self.settings.latency_seconds + BACKGROUND_SPARE_SECONDS).min(3600.0);
-        let mut words = self.words(background, server);
-        say(&mut words, "--rate", &rps);
-        say(&mut words, "--step-seconds", &seconds);
-        say(&mut words, "--clients", &LOAD_CLIENTS);
-        say(&mut words, "--record", &record.display());
-        let mut load = self.caller.program.background(&words)?;
-        self.await_load(&mut load, rps, &words)?;
+        let mut background_words = self.words(background, server);
+        say(&mut background_words, "--rate", &rps);
+        say(&mut background_words, "--step-seconds", &seconds);
+        say(&mut background_words, "--clients", &LOAD_CLIENTS);
+        say(&mut background_words, "--record", &record.display());
+        let mut load = self.caller.program.background(&background_words)?;
+        self.await_load(&mut load, rps, &background_words)?;
         // A trial has a path of its own, as a path has places for so many clients and does not know who has left.
         let one_way = Duration::from_secs_f64(self.settings.long_path_ms / 2e3);
         let relay = match path {
@@ -228,14 +226,14 @@ impl Bench<'_> {
         let mut words = self.words(subject, relay.as_ref().map_or(server, Relay::address));
         self.say_measured(&mut words);
         let step = self.step(Launch::Here, &words)?;
-        let lasted = !is_over(&mut load)?;
+        let lasted = ended(&mut load)?.is_none();
         let status = load.stop(BACKGROUND_END_MAX).map_err(Error::rig(BACKGROUND))?;
         let Some(step) = step else { return Ok(None) };
         let beside = load_record(&record).filter(|_| lasted);
         match beside.as_ref().and_then(|record| record.steps.first()) {
             Some(beside) => Ok(Some((step, beside.answered_rps()))),
             None if self.caller.says_stop() => Ok(None),
-            None => Err(Error::Bug(format!("{BACKGROUND} failed ({status})"))),
+            None => Err(self.caller.program.nothing_came(BACKGROUND, status, &background_words)),
         }
     }
 

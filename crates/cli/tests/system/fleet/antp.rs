@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use authentick_lab::caches::CacheClient;
 use authentick_lab::peers::{Memcached, Memory};
-use authentick_lab::process::PATIENCE;
+use authentick_lab::process::{PATIENCE, wait_within};
 use serde_json::Value;
 
 use super::{Fleet, NAMES, caches, has_lost_little, has_lost_nothing};
@@ -153,11 +153,7 @@ fn revoked_state_key_opens_nowhere_and_cookies_do_not_notice() {
         keys.find(|key| key["key"] == id.as_str()).unwrap()["requests"].as_u64()
     };
     // Of two kinds of keys they do so each half of a minute.
-    let deadline = Instant::now() + 3 * PATIENCE;
-    while counted() < Some(10) {
-        assert!(Instant::now() < deadline, "waited too long for counts");
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    wait_within(2 * PATIENCE, "counts", || (counted() >= Some(10)).then_some(()));
     let output = fleet.run_of_antp(0, &["revoke", &id]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let said = format!(" requests a second come under {id}, and will be refused");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use authentick_lab::hosts::Host;
 use authentick_lab::peers::Chrony;
-use authentick_lab::process::Process;
+use authentick_lab::process::{PATIENCE, Process, wait_within};
 use authentick_report::load::LoadRecord;
 use serde_json::Value;
 
@@ -178,13 +178,6 @@ fn patience_refuses_exactly_where_status_says_and_says_how_much() {
 }
 
 /// Waits twice as long as for other things: one may be left behind after the other, each after its own patience.
-fn wait_for_long<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let halfway = Instant::now() + authentick_lab::process::PATIENCE;
-    while Instant::now() < halfway {
-        if let Some(answer) = ask() {
-            return answer;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    wait_for(what, ask)
+fn wait_for_long<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    wait_within(2 * PATIENCE, what, ask)
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use authentick_lab::process::Process;
 use authentick_report::load::{Limit, LoadRecord};
 
-use super::recompute;
+use super::{recompute, wait_for_task};
 use crate::lab::{Lab, alone, refused, render, renders_alone, serve, text, wait_for};
 
 fn study(arguments: &[&str]) -> Output {
@@ -175,7 +175,7 @@ fn interrupted_study_keeps_its_rows_and_leaves_no_process() {
         let process = Process::start(
             Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(run_arguments(folder.path())),
         );
-        wait_for("rows", || (records(folder.path()).len() >= count).then_some(()));
+        wait_for_task("rows", || (records(folder.path()).len() >= count).then_some(()));
         (children(process.id()), process)
     };
     // Table 1 has begun.
@@ -267,7 +267,7 @@ fn ceiling_leaves_rows_out_by_name_and_more_time_measures_them() {
     let mut process = Process::start(
         Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(run_arguments(folder.path())),
     );
-    wait_for("another row", || (records(folder.path()).len() > measured.len()).then_some(()));
+    wait_for_task("another row", || (records(folder.path()).len() > measured.len()).then_some(()));
     refused(&within("1"), 78, &["another process measures into this folder", "--out"]);
     assert!(render(folder.path()).status.success(), "it may be rendered");
     assert_eq!(process.wait(), 0, "{}", process.log());

@@ -12,8 +12,8 @@ use authentick_report::study::field::{Cell, FieldRecord, Latency, Plan, Scheme, 
 use authentick_report::study::{Outcome, Task};
 use authentick_rig::peers::{self, Kind, Peer, Search};
 
-use super::recompute;
-use crate::lab::{alone, authentick, refused, render, renders_alone, text, wait_for};
+use super::{recompute, wait_for_task};
+use crate::lab::{alone, authentick, refused, render, renders_alone, text};
 
 /// What a study of the smallest size is run with.
 const TINY: [&str; 7] = ["study", "run", "field", "--quick", "--step-seconds", "0.2", "--out"];
@@ -229,7 +229,7 @@ fn server_that_dies_is_told_and_started_again() {
         Process::start(Command::new(env!("CARGO_BIN_EXE_authentick")).args(arguments(folder.path(), &more)));
     let records = || fs::read_dir(folder.path()).unwrap().flatten();
     let count = || records().filter(|file| file.file_name().to_string_lossy().starts_with("run-")).count();
-    let daemon = wait_for("a trial", || {
+    let daemon = wait_for_task("a trial", || {
         // Without rights it does not start.
         if process.log().contains("not measured") {
             return Some(None);
@@ -239,7 +239,7 @@ fn server_that_dies_is_told_and_started_again() {
     let Some(daemon) = daemon else { return skip(&process.log()) };
     assert!(Command::new("kill").args(["-KILL", &daemon.to_string()]).status().unwrap().success());
     let before = count();
-    wait_for("two trials more", || (count() >= before + 2).then_some(()));
+    wait_for_task("two trials more", || (count() >= before + 2).then_some(()));
     process.signal("-TERM");
     assert_eq!(process.wait(), 0, "{}", process.log());
     let report = fs::read_to_string(folder.path().join("report.txt")).unwrap();
@@ -261,7 +261,7 @@ fn interrupted_study_keeps_its_trials_and_leaves_no_server() {
     let program = env!("CARGO_BIN_EXE_authentick");
     let mut process = Process::start(Command::new(program).args(&words));
     let first = folder.path().join("run-capacity-authentick-plain-1.json");
-    wait_for("a trial", || first.exists().then_some(()));
+    wait_for_task("a trial", || first.exists().then_some(()));
     process.signal("-TERM");
     assert_eq!(process.wait(), 0, "{}", process.log());
     assert!(process.log().contains("the same command goes on"), "{}", process.log());

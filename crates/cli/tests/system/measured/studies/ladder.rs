@@ -17,7 +17,7 @@ use authentick_report::load::{Cause, LoadRecord, Step};
 use authentick_report::study::Task;
 use authentick_report::study::nts::{Ladder, Measure, Outcomes, Plan, Rung, RungRecord, ScaleRecord};
 
-use super::recompute;
+use super::{recompute, wait_for_task};
 use crate::lab::{Lab, alone, authentick, has_measured, program, serve, text, wait_for};
 
 fn plan(out: &Path) -> Plan {
@@ -190,7 +190,7 @@ fn slow_server_shows_its_knee_and_interrupted_steps_leave_no_host_no_group_and_n
     };
     let wait_for_end = |id: &str| {
         let is_over = |task: &Task| task.id == id && task.end.is_some();
-        wait_for(id, || {
+        wait_for_task(id, || {
             let plan = fs::read_to_string(out.join("study.json")).ok()?;
             Plan::from_json(&plan).ok()?.tasks.iter().any(is_over).then_some(())
         });

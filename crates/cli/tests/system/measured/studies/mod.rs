@@ -11,3 +11,11 @@ mod mac;
 mod nts;
 mod recompute;
 mod rig;
+
+use authentick_lab::process::{PATIENCE, wait_within};
+
+/// Waits for what a study's first tasks leave behind, each of which is many trials.
+#[track_caller]
+fn wait_for_task<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    wait_within(5 * PATIENCE, what, ask)
+}

@@ -15,7 +15,7 @@ use authentick_report::study::nts::{
 };
 use authentick_report::study::{Outcome, Task};
 
-use super::recompute;
+use super::{recompute, wait_for_task};
 use crate::lab::{alone, authentick, refused, render, renders_alone, text, wait_for};
 use crate::operator::become_nobody;
 
@@ -130,7 +130,7 @@ fn until_ended(scratch: &Path, out: &Path, more: &[&str], ids: &[&str]) {
     let mut process = Process::start(command.args(study).arg(out).args(more));
     for id in ids {
         let is_over = |task: &Task| task.id == *id && task.end.is_some();
-        wait_for(id, || {
+        wait_for_task(id, || {
             let plan = Plan::from_json(&fs::read_to_string(out.join("study.json")).ok()?).ok()?;
             plan.tasks.iter().any(is_over).then_some(())
         });
