@@ -1,9 +1,6 @@
 //! What a user can do about a client's failure, in the words of the command line.
 
-use std::io::ErrorKind;
-
 use authentick_client::antp::ocsp::OcspError;
-use authentick_client::antp::store::StoreError;
 use authentick_client::{Error, Why};
 use authentick_ke::client::{KeError, Phase};
 use authentick_wire::ke::AeadId;
@@ -23,7 +20,7 @@ pub(crate) fn remedy(error: &Error) -> Option<String> {
         Why::Ocsp(OcspError::NoResponder(_) | OcspError::NotPlain(..) | OcspError::NoListener(_)) => {
             Some("name one with --ocsp URL".to_owned())
         }
-        Why::Store(error) => Some(of_store(error)),
+        Why::Store(error) => Some(error.remedy()),
         Why::NoAddress
         | Why::Unresolved(_)
         | Why::KeyExchange { .. }
@@ -35,42 +32,13 @@ pub(crate) fn remedy(error: &Error) -> Option<String> {
     }
 }
 
-fn of_store(error: &StoreError) -> String {
-    let elsewhere = "name another directory with --state-directory";
-    match error {
-        StoreError::Unreadable(_, error) => match error.kind() {
-            ErrorKind::PermissionDenied => "run as a user who may read it",
-            ErrorKind::InvalidData => "remove it",
-            _ => elsewhere,
-        },
-        StoreError::Unwritable(..) => elsewhere,
-        StoreError::OpenToOthers(_) => "chmod 700, or name another one with --state-directory",
-        StoreError::NoChain(..) => "remove it, and it is fetched anew",
-        StoreError::NoTime(_) => {
-            "remove it; certificates are then judged by the time of the build and of the clock"
-        }
-        StoreError::NoText(_) => "remove it if no server in it needs ANTP",
-        StoreError::BadLine(..) => "correct or remove that line",
-        StoreError::Full(..) => {
-            "remove lines that are not needed any more, or name the server by its address"
-        }
-        StoreError::Downgrade(path, _) => {
-            return format!(
-                "if the operator of the server has given ANTP up, forget it with --forget-antp (its line in {} goes)",
-                path.display()
-            );
-        }
-    }
-    .to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use authentick_client::Place;
-    use authentick_client::antp::store::Store;
+    use authentick_client::antp::store::{Store, StoreError};
     use authentick_wire::antp::Chain;
 
     use super::*;

@@ -1,6 +1,6 @@
 //! What a client finds out: the time with its bounds, who vouches for it, and how long that took.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use authentick_crypto::mac::MacAlgorithm;
@@ -45,6 +45,18 @@ pub struct Answer {
 impl From<Measurement> for Answer {
     fn from(measurement: Measurement) -> Self {
         Answer { measurement, bound: None }
+    }
+}
+
+impl Measurement {
+    /// What the server's clock is set by: at stratum 1 a name; above, an IPv4 address or four octets of a hash.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        let header = &self.response.header;
+        match (header.stratum, header.reference_id.as_text()) {
+            (0 | 1, Some(text)) => text.to_owned(),
+            _ => Ipv4Addr::from(header.reference_id.0).to_string(),
+        }
     }
 }
 

@@ -5,6 +5,12 @@
 //! its victims do, never a key. What it attacks is the code that serves and asks in earnest (`crypto`, `wire`), not a
 //! copy made to be broken.
 //!
+//! - [`model`]: parties, sessions and clocks, and the queries with which an adversary drives them.
+//! - [`protocol`]: what is played: plain NTP, MACs, NTS and ANTP, in the code of client and server.
+//! - [`strategy`]: what adversaries do, each a few lines, and what is to come of it.
+//! - [`referee`]: who has won.
+//! - [`schedule`]: adversaries without a plan, one of which tries everything up to a depth.
+//! - [`trace`]: a game in words and as a sequence diagram.
 //! - [`mac`]: message authentication codes, by the drafts that led to RFC 8573.
 //! - [`algebra`]: roots of polynomials over the two fields in which GMAC and Poly1305 compute.
 //! - [`verdict`]: what came of an attempt.
@@ -12,4 +18,10 @@
 
 pub mod algebra;
 pub mod mac;
+pub mod model;
+pub mod protocol;
+pub mod referee;
+pub mod schedule;
+pub mod strategy;
+pub mod trace;
 pub mod verdict;

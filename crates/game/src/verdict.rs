@@ -5,11 +5,26 @@ use std::fmt;
 use serde::Serialize;
 
 /// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Verdict {
+    /// The rules of the model were broken, as by clocks that do not run alike: it says nothing.
+    #[serde(rename = "VOID")]
+    Void,
     /// A victim believed something that nobody who holds the key has said.
     #[serde(rename = "WIN-AUTH")]
     WinAuthentication,
+    /// A victim believed what its server said, and is wrong by more than half the bound.
+    #[serde(rename = "WIN-ACC")]
+    WinAccuracy,
+    /// The adversary won with the help of a secret that it may not have for this: the session was not fresh.
+    #[serde(rename = "UNFRESH")]
+    Unfresh,
+    /// A victim believed what its server said, and is wrong by half the bound at most.
+    #[serde(rename = "BOUND")]
+    Bound,
+    /// Nothing was believed, and an undisturbed exchange afterwards brings no time: service is denied.
+    #[serde(rename = "STALL")]
+    Stall,
     /// Nothing was believed.
     #[serde(rename = "REJECT")]
     Reject,
@@ -21,14 +36,31 @@ impl Verdict {
     pub const fn of(believed: bool) -> Self {
         if believed { Verdict::WinAuthentication } else { Verdict::Reject }
     }
+
+    /// Whether the adversary reached its goal.
+    #[must_use]
+    pub const fn is_win(self) -> bool {
+        matches!(self, Verdict::WinAuthentication | Verdict::WinAccuracy)
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Verdict::Void => "VOID",
+            Verdict::WinAuthentication => "WIN-AUTH",
+            Verdict::WinAccuracy => "WIN-ACC",
+            Verdict::Unfresh => "UNFRESH",
+            Verdict::Bound => "BOUND",
+            Verdict::Stall => "STALL",
+            Verdict::Reject => "REJECT",
+        }
+    }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Verdict::WinAuthentication => "WIN-AUTH",
-            Verdict::Reject => "REJECT",
-        })
+        f.pad(self.word())
     }
 }
 

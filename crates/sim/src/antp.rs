@@ -131,18 +131,18 @@ impl World {
     }
 }
 
-/// A client of ANTP that trusts the published key of one suite.
-#[derive(Debug)]
-pub(crate) struct AntpClient {
-    suite: Suite,
-    public: PublicKey,
+/// A client of ANTP that trusts the published keys of the suites that it offers.
+#[derive(Clone, Debug)]
+pub struct AntpClient {
+    suites: Vec<Suite>,
     wanted: Wanted,
+    bounds: Bounds,
     association: Association,
     waiting: Waiting,
 }
 
 /// For what a client waits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Waiting {
     Nothing,
     /// m2.
@@ -155,43 +155,57 @@ enum Waiting {
     Time(TimeExchange),
 }
 
-/// What a datagram brought.
-pub(crate) enum Heard {
+/// What a datagram brought to an [`AntpClient`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Heard {
     /// Time.
     Time(Accepted),
-    /// A part of what comes before it.
-    Part,
-    /// A part after which the client asks again at once.
+    /// An early packet, which means nothing until its tag comes.
+    Early,
+    /// A session key.
+    Keys,
+    /// A part of the negotiation, after which the client asks again at once.
     Asking,
 }
 
 impl AntpClient {
-    pub(crate) fn new(suite: Suite, wanted: Wanted) -> Self {
-        let public = published_key(suite);
-        AntpClient { suite, public, wanted, association: Association::new(), waiting: Waiting::Nothing }
+    /// A client that offers `suites`, the best first, and asks within `bounds` for what is `wanted`.
+    #[must_use]
+    pub fn new(suites: &[Suite], wanted: Wanted, bounds: Bounds) -> Self {
+        let (association, waiting) = (Association::new(), Waiting::Nothing);
+        AntpClient { suites: suites.to_vec(), wanted, bounds, association, waiting }
+    }
+
+    /// What a key exchange left, if there was one.
+    #[must_use]
+    pub fn session(&mut self) -> Option<&Session> {
+        self.association.session().map(|session| &*session)
     }
 
     /// Writes the request that is due at `now`, by the client's clock, and in second `second` of one that is never
     /// set; returns its size. A key exchange that was lost begins anew.
-    pub(crate) fn ask(&mut self, second: u64, now: NtpTime, entropy: &mut Entropy, out: &mut [u8]) -> usize {
+    ///
+    /// # Panics
+    /// If `out` is shorter than a request, at most 392 octets.
+    pub fn ask(&mut self, second: u64, now: NtpTime, entropy: &mut Entropy, out: &mut [u8]) -> usize {
         let size;
         let waiting = std::mem::replace(&mut self.waiting, Waiting::Nothing);
         self.waiting = match (self.association.phase(second), self.association.session(), waiting) {
             (Phase::Time, Some(session), _) => {
-                let (exchange, written) = session.ask(self.wanted, Bounds::WAN, now, entropy, out);
+                let (exchange, written) = session.ask(self.wanted, self.bounds, now, entropy, out);
                 size = written;
                 Waiting::Time(exchange)
             }
             (_, _, Waiting::Negotiated(done)) => {
-                let exchange = done.exchange(&self.public, entropy, out);
-                let (exchange, written) = exchange.expect("the client offers the suite of its key alone");
+                let exchange = done.exchange(&published_key(done.suite()), entropy, out);
+                let (exchange, written) = exchange.expect("the key is one of the suite");
                 size = written;
                 Waiting::KeyExchange(exchange)
             }
             (_, _, waiting) => {
                 let mut negotiation = match waiting {
                     Waiting::Negotiation(negotiation) => negotiation,
-                    _ => Negotiation::new(offer(&[self.suite])),
+                    _ => Negotiation::new(offer(&self.suites)),
                 };
                 size = negotiation.request(entropy, out);
                 Waiting::Negotiation(negotiation)
@@ -201,7 +215,10 @@ impl AntpClient {
     }
 
     /// Takes a datagram that arrives at `now`, in second `second`.
-    pub(crate) fn receive(&mut self, datagram: &[u8], second: u64, now: NtpTime) -> Result<Heard, Check> {
+    ///
+    /// # Errors
+    /// On a check that fails: the client goes on waiting.
+    pub fn receive(&mut self, datagram: &[u8], second: u64, now: NtpTime) -> Result<Heard, Check> {
         let heard = self.heard(datagram, second, now);
         if let Err(check) = &heard {
             self.association.failed(check, second);
@@ -221,12 +238,12 @@ impl AntpClient {
             Waiting::KeyExchange(exchange) => {
                 self.association.establish(exchange.receive(datagram)?, second);
                 self.waiting = Waiting::Nothing;
-                Ok(Heard::Part)
+                Ok(Heard::Keys)
             }
             Waiting::Time(exchange) => {
                 let session = self.association.session().expect("a time request needs a session");
                 match exchange.receive(datagram, now, session)? {
-                    Event::Early => Ok(Heard::Part),
+                    Event::Early => Ok(Heard::Early),
                     Event::Accepted(accepted) => {
                         self.association.accepted();
                         Ok(Heard::Time(accepted))

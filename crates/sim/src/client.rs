@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use authentick_crypto::{Algorithm, Entropy};
-use authentick_proto::antp::client::{self as antp, Wanted};
+use authentick_proto::antp::client::{self as antp, Bounds, Wanted};
 use authentick_proto::client::{Check, Exchange, NoCookie, NtsSession, Sample};
 use authentick_proto::symmetric::SymmetricKey;
 use authentick_wire::antp::Suite;
@@ -35,7 +35,9 @@ impl Credentials {
             Scheme::Nts(algorithm) => {
                 Credentials::Nts { session: Box::new(server.exchange_keys(algorithm)), spent: HashSet::new() }
             }
-            Scheme::Antp(suite, wanted) => Credentials::Antp(Box::new(AntpClient::new(suite, wanted))),
+            Scheme::Antp(suite, wanted) => {
+                Credentials::Antp(Box::new(AntpClient::new(&[suite], wanted, Bounds::WAN)))
+            }
         }
     }
 }
@@ -130,7 +132,7 @@ impl Client {
         if let Credentials::Antp(client) = &mut self.credentials {
             return match client.receive(datagram, now.seconds(), shown) {
                 Ok(Heard::Time(accepted)) => Verdict::Accepted(accepted.sample),
-                Ok(Heard::Part) => Verdict::Part { asks: false },
+                Ok(Heard::Early | Heard::Keys) => Verdict::Part { asks: false },
                 Ok(Heard::Asking) => Verdict::Part { asks: true },
                 Err(check) => Verdict::RejectedAntp(check),
             };

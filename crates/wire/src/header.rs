@@ -48,6 +48,17 @@ impl Leap {
     pub const fn to_bits(self) -> u8 {
         self as u8
     }
+
+    /// A word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Leap::None => "none",
+            Leap::Insert => "insert",
+            Leap::Delete => "delete",
+            Leap::Unsynchronised => "unsynchronised",
+        }
+    }
 }
 
 /// Association mode. RFC 5905 figure 10.

@@ -1,24 +1,93 @@
 //! What `game` is told.
 
-use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
 
-#[derive(Args, Debug)]
-pub(crate) struct Game {
-    #[command(subcommand)]
-    pub(crate) scheme: GameScheme,
-}
+use authentick_game::mac::Program;
+use authentick_game::mac::limits::power_of_two;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum GameScheme {
+pub(crate) enum Game {
+    /// Lists strategies of an adversary, protocols, and what is expected
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Plays strategies against protocols, and prints a table of verdicts
+    #[command(visible_alias = "play")]
+    Table(GameTable),
+    /// Shows one game step by step, as a sequence diagram
+    Trace(GameTrace),
+    /// Tries every schedule up to a number of moves
+    Search(GameSearch),
     /// Message authentication codes: what the drafts on MACs for NTP argue, as programs
     Mac(GameMac),
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct GameTable {
+    /// What the adversary does. Everything, if it is not there
+    #[arg(value_name = "STRATEGY", value_parser = strategies())]
+    pub(crate) strategies: Vec<String>,
+    #[command(flatten)]
+    pub(crate) common: GameCommon,
+}
+
+/// What tables and searches have in common.
+#[derive(Args, Debug)]
+pub(crate) struct GameCommon {
+    /// What to play against; several with commas. All, if it is not there
+    #[arg(long = "protocol", value_name = "P", value_delimiter = ',', value_parser = protocols())]
+    pub(crate) protocols: Vec<String>,
+    /// What decides keys and all that is drawn: the same number has the same result
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GameTrace {
+    /// What the adversary does
+    #[arg(value_parser = strategies())]
+    pub(crate) strategy: String,
+    /// What to play against
+    #[arg(long, value_name = "P", value_parser = protocols())]
+    pub(crate) protocol: String,
+    /// What decides keys and all that is drawn: the same number has the same result
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write the diagram to this file, as SVG
+    #[arg(long, value_name = "FILE", conflicts_with = "log")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Print all queries and replies, a line of JSON for each
+    #[arg(long)]
+    pub(crate) log: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GameSearch {
+    #[command(flatten)]
+    pub(crate) common: GameCommon,
+    /// Moves in a row, at most; each one more takes some ten times as long
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) depth: u8,
+    /// Messages that the adversary looks at, at most
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u8).range(2..=32))]
+    pub(crate) room: u8,
+    /// Random schedules against each protocol, in place of all of them
+    #[arg(long, value_name = "N", conflicts_with_all = ["depth", "room"])]
+    pub(crate) random: Option<u64>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct GameMac {
     /// What to play
-    #[arg(value_enum, default_value_t = GameProgram::All)]
-    pub(crate) program: GameProgram,
+    #[arg(value_parser = programs(), default_value = "all")]
+    pub(crate) program: String,
     /// What decides keys, nonces and messages: the same number has the same result
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -30,53 +99,16 @@ pub(crate) struct GameMac {
     pub(crate) json: bool,
 }
 
-/// A program of the game of MACs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GameProgram {
-    /// MD5 and its like: a longer message from one tag
-    LengthExtension,
-    /// GMAC under a repeated nonce
-    GmacNonce,
-    /// Poly1305 under a repeated nonce
-    #[value(name = "poly1305-nonce")]
-    Poly1305Nonce,
-    /// HMAC, CMAC and GMAC-SIV before the same adversary
-    Others,
-    /// Three ways of replacing a GMAC key in time
-    Refresh,
-    /// Salts that associations share
-    Salt,
-    /// How many messages a key may authenticate
-    Limits,
-    /// All of them
-    All,
+fn protocols() -> PossibleValuesParser {
+    authentick_game::protocol::all().iter().map(|protocol| protocol.name()).collect::<Vec<_>>().into()
 }
 
-/// A number of messages, as its base-2 logarithm.
-fn power_of_two(text: &str) -> Result<f64, String> {
-    const MOST_LOG2: f64 = 128.0;
-    let log2 = match text.strip_prefix("2^") {
-        Some(exponent) => exponent.parse::<f64>().ok(),
-        None => text.parse::<u128>().ok().filter(|count| *count > 0).map(|count| (count as f64).log2()),
-    };
-    log2.filter(|log2| (0.0..=MOST_LOG2).contains(log2))
-        .ok_or_else(|| format!("no number of messages from 1 to 2^{MOST_LOG2}, such as 1000000 or 2^40"))
+fn strategies() -> PossibleValuesParser {
+    authentick_game::strategy::all().iter().map(|strategy| strategy.id).collect::<Vec<_>>().into()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn number_of_messages_may_be_a_power_of_two() {
-        assert_eq!(
-            (power_of_two("1"), power_of_two("2^40"), power_of_two("1024")),
-            (Ok(0.0), Ok(40.0), Ok(10.0))
-        );
-        assert!(
-            ["0", "-1", "2^", "2^129", "2^-1", "2^nan", "1.5", ""]
-                .iter()
-                .all(|text| power_of_two(text).is_err())
-        );
-    }
+fn programs() -> PossibleValuesParser {
+    let programs = Program::ALL.iter().map(|program| (program.name(), program.says()));
+    let programs = programs.chain([("all", "All of them")]);
+    programs.map(|(name, says)| PossibleValue::new(name).help(says)).collect::<Vec<_>>().into()
 }

@@ -1,70 +1,77 @@
 //! `authentick game`: the adversary as programs, without a socket. What they do is in the crate `game`.
 
+use std::fmt::Display;
+
 use authentick_game::mac::limits::MESSAGES_LOG2;
-use authentick_game::mac::{Played, Program};
+use authentick_game::mac::{Program, Results};
+use authentick_game::schedule::Searches;
+use authentick_game::strategy::{Listing, Table};
+use authentick_game::trace::{self, Trace};
+use authentick_game::{protocol, strategy};
 use serde::Serialize;
 
-use crate::args::{Game, GameMac, GameProgram, GameScheme};
+use crate::args::{Game, GameCommon, GameMac, GameSearch, GameTable, GameTrace};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// What was played, as JSON shows it.
-#[derive(Debug, Serialize)]
-struct Results {
-    /// What decided keys, nonces and messages.
-    seed: u64,
-    /// Whether every attack succeeded or failed as the theory says.
-    as_expected: bool,
-    /// By program.
-    programs: Vec<Played>,
-}
-
 pub(crate) fn run(game: &Game) -> Result<Exit, Failure> {
-    match &game.scheme {
-        GameScheme::Mac(arguments) => mac(arguments),
+    match game {
+        Game::List { json } => ended(*json, &Listing::new(), true),
+        Game::Table(arguments) => table(arguments),
+        Game::Trace(arguments) => trace(arguments),
+        Game::Search(arguments) => search(arguments),
+        Game::Mac(arguments) => mac(arguments),
     }
 }
 
-fn mac(arguments: &GameMac) -> Result<Exit, Failure> {
-    let programs = programs(arguments.program);
-    if !arguments.queries.is_empty() && !programs.contains(&Program::Limits) {
+/// Prints results, and fails if something went another way than it should.
+fn ended(json: bool, results: &(impl Serialize + Display), good: bool) -> Result<Exit, Failure> {
+    output::json_or_text(json, results, || results.to_string())?;
+    let unexpected = "not everything went as the theory says: please report this, with the command";
+    if good { Ok(Exit::Done) } else { Err(Exit::Internal.because(unexpected)) }
+}
+
+fn table(GameTable { strategies, common }: &GameTable) -> Result<Exit, Failure> {
+    let GameCommon { protocols, seed, json } = common;
+    let (strategies, protocols) = (strategy::among(strategies), protocol::among(protocols));
+    let progress = output::progress(strategies.len() as u64, "playing");
+    let table = Table::play(&strategies, &protocols, *seed, || progress.inc(1));
+    progress.finish_and_clear();
+    ended(*json, &table, table.as_expected)
+}
+
+fn trace(arguments: &GameTrace) -> Result<Exit, Failure> {
+    let GameTrace { strategy, protocol, seed, svg, log } = arguments;
+    let (trace, played) =
+        Trace::named(strategy, protocol, *seed).map_err(|error| Exit::Usage.because(error.to_string()))?;
+    match svg {
+        Some(file) => std::fs::write(file, trace::svg(&trace))
+            .map_err(|error| Exit::Internal.because(format!("{}: {error}", file.display())))?,
+        None if *log => output::result(&played.log.to_string()),
+        None => output::result(&format!("{trace}\n{}", trace::text(&trace))),
+    }
+    Ok(Exit::Done)
+}
+
+fn search(GameSearch { common, depth, room, random }: &GameSearch) -> Result<Exit, Failure> {
+    let GameCommon { protocols, seed, json } = common;
+    let protocols = protocol::among(protocols);
+    let progress = output::progress(protocols.len() as u64, "searching");
+    let searches = Searches::new(*seed, usize::from(*depth), usize::from(*room), *random);
+    let searches = searches.play(&protocols, || progress.inc(1));
+    progress.finish_and_clear();
+    ended(*json, &searches, searches.is_as_expected())
+}
+
+fn mac(GameMac { program, seed, queries, json }: &GameMac) -> Result<Exit, Failure> {
+    let programs = Program::among(program);
+    if !queries.is_empty() && !programs.contains(&Program::Limits) {
         return Err(Exit::Usage
             .because("--queries is for the table of `game mac limits`: leave it out, or play that"));
     }
-    let messages_log2 = match &arguments.queries[..] {
-        [] => &MESSAGES_LOG2,
-        queries => queries,
-    };
+    let messages_log2 = if queries.is_empty() { &MESSAGES_LOG2[..] } else { queries };
     let progress = output::progress(programs.len() as u64, "playing");
-    let played = programs.iter().map(|program| {
-        let played = program.run(arguments.seed, messages_log2);
-        progress.inc(1);
-        played
-    });
-    let played: Vec<Played> = played.collect();
+    let results = Results::play(&programs, *seed, messages_log2, || progress.inc(1));
     progress.finish_and_clear();
-    let as_expected = played.iter().all(Played::is_as_expected);
-    let results = Results { seed: arguments.seed, as_expected, programs: played };
-    let text = || results.programs.iter().map(Played::to_string).collect::<Vec<_>>().join("\n\n");
-    output::json_or_text(arguments.json, &results, text)?;
-    match as_expected {
-        true => Ok(Exit::Done),
-        false => Err(Exit::Internal.because(format!(
-            "not everything went as the theory says (seed {}): please report this",
-            arguments.seed
-        ))),
-    }
-}
-
-fn programs(argument: GameProgram) -> Vec<Program> {
-    match argument {
-        GameProgram::LengthExtension => vec![Program::LengthExtension],
-        GameProgram::GmacNonce => vec![Program::GmacNonce],
-        GameProgram::Poly1305Nonce => vec![Program::Poly1305Nonce],
-        GameProgram::Others => vec![Program::Others],
-        GameProgram::Refresh => vec![Program::Refresh],
-        GameProgram::Salt => vec![Program::Salt],
-        GameProgram::Limits => vec![Program::Limits],
-        GameProgram::All => Program::ALL.to_vec(),
-    }
+    ended(*json, &results, results.as_expected)
 }

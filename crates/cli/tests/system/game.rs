@@ -1,8 +1,85 @@
 //! `authentick game`.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::lab::{authentick, text};
+
+const MANUAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/manual/game.md");
+
+fn words(arguments: &[&str]) -> String {
+    let output = authentick([&["game"], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The manual shows what the commands print. `AUTHENTICK_UPDATE_GOLDEN=1` writes it there.
+#[test]
+fn tables_of_the_manual_are_what_the_commands_print() {
+    for arguments in [
+        &["table"][..],
+        &["search", "--depth", "3", "--protocol", "plain,plain-e,mac,mac-e,nts,nts-e"],
+        &["search", "--random", "2000"],
+        &["trace", "replay", "--protocol", "plain"],
+    ] {
+        let printed = words(arguments);
+        let printed: Vec<&str> = printed.lines().map(str::trim_end).collect();
+        let mark = format!("<!-- authentick game {} -->\n\n```text\n", arguments.join(" "));
+        let page = fs::read_to_string(MANUAL).unwrap();
+        let (before, rest) = page.split_once(&mark).unwrap_or_else(|| panic!("the manual has no {mark}"));
+        let (shown, after) = rest.split_once("```\n").unwrap();
+        let expected = printed.join("\n") + "\n";
+        if std::env::var_os("AUTHENTICK_UPDATE_GOLDEN").is_some() {
+            fs::write(MANUAL, format!("{before}{mark}{expected}```\n{after}")).unwrap();
+        } else {
+            assert_eq!(
+                shown,
+                expected,
+                "docs/manual/game.md is not what `game {}` prints",
+                arguments.join(" ")
+            );
+        }
+    }
+}
+
+#[test]
+fn strategy_is_played_listed_and_shown_in_every_form() {
+    let json: Value =
+        serde_json::from_str(&words(&["play", "replay", "--protocol", "plain,nts", "--json"])).unwrap();
+    let row = json["rows"][0].as_array().unwrap();
+    let verdicts: Vec<_> = row.iter().map(|played| played["verdict"].as_str().unwrap()).collect();
+    assert_eq!((verdicts, json["as_expected"].as_bool()), (vec!["WIN-AUTH", "REJECT"], Some(true)));
+    let list = words(&["list"]);
+    assert!(list.contains("mac-group-e") && list.contains("delay-beyond-e"), "{list}");
+    let trace = ["trace", "state-lost", "--protocol", "nts", "--seed", "3"];
+    let told = words(&trace);
+    assert!(told.contains("server: keys of cookies lost") && told.contains("verdict: STALL"), "{told}");
+    let log = words(&[&trace[..], &["--log"]].concat());
+    assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{log}");
+    assert_eq!(log, words(&[&trace[..], &["--log"]].concat()), "the same seed");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.svg");
+    words(&[&trace[..], &["--svg", file.to_str().unwrap()]].concat());
+    assert!(fs::read_to_string(&file).unwrap().contains("keys of cookies lost"));
+}
+
+#[test]
+fn what_there_is_not_is_named() {
+    for (arguments, said) in [
+        (&["play", "no-such"][..], "possible values"),
+        (&["trace", "faithful", "--protocol", "no-such"], "possible values"),
+        (&["trace", "others-c1", "--protocol", "plain"], "nothing to attack"),
+        (&["search", "--depth", "0"], "1..=16"),
+    ] {
+        let output = authentick([&["game"], arguments].concat());
+        assert_eq!(output.status.code(), Some(64), "{}", text(&output));
+        assert!(text(&output).contains(said), "{said}: {}", text(&output));
+    }
+    let output =
+        authentick(["game", "trace", "replay", "--protocol", "nts", "--svg", "/no/such/folder/a.svg"]);
+    assert!(output.status.code() != Some(0) && text(&output).contains("/no/such/folder/a.svg"));
+}
 
 fn json(arguments: &[&str]) -> Value {
     let output = authentick([&["game", "mac"], arguments, &["--json"]].concat());

@@ -65,6 +65,38 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What its user can do about it, in the words of the command line.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let elsewhere = "name another directory with --state-directory";
+        match self {
+            StoreError::Unreadable(_, error) => match error.kind() {
+                ErrorKind::PermissionDenied => "run as a user who may read it",
+                ErrorKind::InvalidData => "remove it",
+                _ => elsewhere,
+            },
+            StoreError::Unwritable(..) => elsewhere,
+            StoreError::OpenToOthers(_) => "chmod 700, or name another one with --state-directory",
+            StoreError::NoChain(..) => "remove it, and it is fetched anew",
+            StoreError::NoTime(_) => {
+                "remove it; certificates are then judged by the time of the build and of the clock"
+            }
+            StoreError::NoText(_) => "remove it if no server in it needs ANTP",
+            StoreError::BadLine(..) => "correct or remove that line",
+            StoreError::Full(..) => {
+                "remove lines that are not needed any more, or name the server by its address"
+            }
+            StoreError::Downgrade(path, _) => {
+                return format!(
+                    "if the operator of the server has given ANTP up, forget it with --forget-antp (its line in {} \
+                    goes)",
+                    path.display()
+                );
+            }
+        }
+        .to_owned()
+    }
+
     /// Whose fault it is.
     #[must_use]
     pub fn fault(&self) -> Fault {

@@ -353,6 +353,20 @@ fn power_of(log2: f64) -> String {
     if log2.fract() == 0.0 { format!("2^{log2}") } else { format!("2^{log2:.2}") }
 }
 
+/// A number of messages, such as `1000000` or `2^40`, as its base-2 logarithm.
+///
+/// # Errors
+/// If it is none from 1 to 2^128.
+pub fn power_of_two(text: &str) -> Result<f64, String> {
+    const MOST_LOG2: f64 = 128.0;
+    let log2 = match text.strip_prefix("2^") {
+        Some(exponent) => exponent.parse::<f64>().ok(),
+        None => text.parse::<u128>().ok().filter(|count| *count > 0).map(|count| (count as f64).log2()),
+    };
+    log2.filter(|log2| (0.0..=MOST_LOG2).contains(log2))
+        .ok_or_else(|| format!("no number of messages from 1 to 2^{MOST_LOG2}, such as 1000000 or 2^40"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -380,6 +394,15 @@ mod tests {
         for algorithm in MacAlgorithm::ALL {
             let is_listed = Factors::of(named(algorithm)).advantage_log2(1.0).is_some();
             assert_eq!(is_listed, ALGORITHMS.contains(&algorithm), "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn number_of_messages_may_be_a_power_of_two() {
+        let numbers = ["1", "2^40", "1024"].map(power_of_two);
+        assert_eq!(numbers, [Ok(0.0), Ok(40.0), Ok(10.0)]);
+        for text in ["0", "-1", "2^", "2^129", "2^-1", "2^nan", "1.5", ""] {
+            assert!(power_of_two(text).is_err(), "{text}");
         }
     }
 

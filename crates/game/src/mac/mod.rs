@@ -59,6 +59,40 @@ impl Program {
         Program::Limits,
     ];
 
+    /// The program of that name, or all of them for `all`.
+    #[must_use]
+    pub fn among(name: &str) -> Vec<Self> {
+        Program::ALL.into_iter().filter(|program| name == "all" || name == program.name()).collect()
+    }
+
+    /// What it is called on a command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Program::LengthExtension => "length-extension",
+            Program::GmacNonce => "gmac-nonce",
+            Program::Poly1305Nonce => "poly1305-nonce",
+            Program::Others => "others",
+            Program::Refresh => "refresh",
+            Program::Salt => "salt",
+            Program::Limits => "limits",
+        }
+    }
+
+    /// What it plays.
+    #[must_use]
+    pub const fn says(self) -> &'static str {
+        match self {
+            Program::LengthExtension => "MD5 and its like: a longer message from one tag",
+            Program::GmacNonce => "GMAC under a repeated nonce",
+            Program::Poly1305Nonce => "Poly1305 under a repeated nonce",
+            Program::Others => "HMAC, CMAC and GMAC-SIV before the same adversary",
+            Program::Refresh => "Three ways of replacing a GMAC key in time",
+            Program::Salt => "Salts that associations share",
+            Program::Limits => "How many messages a key may authenticate",
+        }
+    }
+
     /// Runs it. `messages_log2`: for which numbers of messages [`Program::Limits`] has a row, as base-2 logarithms.
     #[must_use]
     pub fn run(self, seed: u64, messages_log2: &[f64]) -> Played {
@@ -108,6 +142,36 @@ impl Played {
             Played::Salt(played) => played.is_as_expected(),
             Played::Limits(played) => played.is_as_expected(),
         }
+    }
+}
+
+/// What came of some programs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    /// What decided keys, nonces and messages.
+    pub seed: u64,
+    /// Whether every attack succeeded or failed as the theory says.
+    pub as_expected: bool,
+    /// By program.
+    pub programs: Vec<Played>,
+}
+
+impl Results {
+    /// Runs `programs`; says when one is through. See [`Program::run`].
+    #[must_use]
+    pub fn play(programs: &[Program], seed: u64, messages_log2: &[f64], through: impl Fn()) -> Self {
+        let played = programs.iter().map(|program| program.run(seed, messages_log2)).inspect(|_| through());
+        let programs: Vec<Played> = played.collect();
+        Results { seed, as_expected: programs.iter().all(Played::is_as_expected), programs }
+    }
+}
+
+impl fmt::Display for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, played) in self.programs.iter().enumerate() {
+            write!(f, "{}{played}", if index == 0 { "" } else { "\n\n" })?;
+        }
+        Ok(())
     }
 }
 

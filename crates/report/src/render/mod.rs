@@ -22,6 +22,7 @@ pub(crate) mod text;
 pub(crate) use self::chart::{Chart, Line, Point, Unit};
 pub(crate) use self::dots::{Count, Dots, Marker, Series, Value};
 pub(crate) use self::intervals::{Group, Intervals, Kind, Line as IntervalLine};
+pub use self::page::escaped;
 pub(crate) use self::plot::{Cumulative, Distribution, Words};
 pub(crate) use self::stack::{Bar, Panel, Stack};
 pub(crate) use self::table::{ABSENT, Filling, Heading, Link, Row, Table, Weight, or_absent, or_empty};

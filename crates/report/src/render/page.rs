@@ -183,8 +183,9 @@ fn headings(report: &Report) -> Vec<&str> {
     of_sections.map(|section| section.heading.as_str()).chain(records).collect()
 }
 
-/// Text that stands for itself in HTML, in an element or a quoted attribute.
-pub(super) fn escaped(text: &str) -> String {
+/// Text that stands for itself in HTML or SVG, in an element or a quoted attribute.
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;").replace('\'', "&#39;")
 }

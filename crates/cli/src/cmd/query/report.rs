@@ -1,7 +1,7 @@
 //! What `query` prints: everything that was learnt, as lines for people or as JSON.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use authentick_client::antp::ocsp::Vouch;
@@ -10,7 +10,7 @@ use authentick_client::{Answer, Bound, Learnt, Measurement, Voucher};
 use authentick_ke::ocsp::Signer;
 use authentick_ke::tls::CertificateInfo;
 use authentick_report::units;
-use authentick_wire::header::{Header, Leap};
+use authentick_wire::header::Leap;
 use authentick_wire::time::{NtpSpan, NtpTime};
 use serde::Serialize;
 
@@ -263,8 +263,8 @@ impl From<&Answer> for Shown {
             round_trip_ns: sample.round_trip.as_nanos(),
             root_distance_ns: sample.root_distance.as_nanos(),
             stratum: header.stratum,
-            reference_id: reference(header),
-            leap: leap(header.leap),
+            reference_id: measurement.reference(),
+            leap: header.leap.name(),
             poll: header.poll,
             precision: header.precision,
             whole_ns: nanos(measurement.whole),
@@ -273,23 +273,6 @@ impl From<&Answer> for Shown {
             round_trip_max_ns: bound.map(|bound| bound.round_trip_max.as_nanos()),
             early: bound.map(|bound| bound.is_early),
         }
-    }
-}
-
-const fn leap(leap: Leap) -> &'static str {
-    match leap {
-        Leap::None => "none",
-        Leap::Insert => "insert",
-        Leap::Delete => "delete",
-        Leap::Unsynchronised => "unsynchronised",
-    }
-}
-
-/// At stratum 1 a name; above, an IPv4 address or four octets of a hash.
-fn reference(header: &Header) -> String {
-    match (header.stratum, header.reference_id.as_text()) {
-        (0 | 1, Some(text)) => text.to_owned(),
-        _ => IpAddr::from(header.reference_id.0).to_string(),
     }
 }
 
@@ -364,10 +347,10 @@ impl Report {
             let (error, longest) = (unsigned(error_max), unsigned(round_trip_max));
             lines.push(("error at most", format!("{error} (half the delay; E is {longest})")));
         }
-        lines.push(("stratum", format!("{} ({})", header.stratum, reference(header))));
+        lines.push(("stratum", format!("{} ({})", header.stratum, measurement.reference())));
         lines.push(("root distance", sample.root_distance.to_string()));
         if header.leap != Leap::None {
-            lines.push(("leap second", leap(header.leap).to_owned()));
+            lines.push(("leap second", header.leap.name().to_owned()));
         }
         lines.push(("time spent", self.time_spent(measurement)));
         let mut text = String::new();

@@ -31,7 +31,7 @@ pub enum Phase {
 }
 
 /// What a client keeps of one server.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Association {
     session: Option<Session>,
     /// When the session was made.

@@ -78,7 +78,7 @@ pub enum Progress {
 }
 
 /// A negotiation that is under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Negotiation {
     offer: Offer,
     token: NtpTime,
@@ -262,7 +262,7 @@ impl Negotiation {
 }
 
 /// A finished negotiation. Its certificates have the hash that was announced; whether to trust them is yet to be said.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Negotiated {
     suite: Suite,
     state: [u8; C1_SIZE],

@@ -1,5 +1,5 @@
 //! Runs of all studies that are kept in `bench/runs`: from their records alone they render to the page that lies beside
-//! them, and other code computes its numbers again.
+//! them, and other code computes its numbers again. The pages on papers say what came of them there.
 //!
 //! When a report has changed, `AUTHENTICK_UPDATE_GOLDEN=1 cargo test -p authentick --test system kept::` writes the
 //! pages anew; look at them before committing.
@@ -13,11 +13,17 @@ use crate::lab::{render, text};
 
 const RUNS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/runs");
 
+const PAGES_OF_PAPERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/papers");
+
 /// What is kept of a report: each study's own page can be rendered from its folder.
 const PAGES: [&str; 2] = ["report.html", "report.md"];
 
 /// The most that a run may take, in octets: every clone of the repository has it.
 const OCTETS_MAX: u64 = 8_000_000;
+
+/// Where each paper is told of, and the study that repeats it.
+const PAPERS: [(&str, &str); 3] =
+    [("mac", "ntp_mac"), ("nts", "nts_scalability"), ("threshold", "request_threshold")];
 
 /// What is in a folder.
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -37,6 +43,18 @@ fn copy_records(studies: &[PathBuf], to: &Path) {
         for file in entries(study).iter().filter(|file| file.extension().is_some_and(|kind| kind == "json")) {
             fs::copy(file, copy.join(file.file_name().unwrap())).unwrap();
         }
+    }
+}
+
+/// The page on each paper says how many of its tables and figures came out as in the paper, as the report does.
+fn papers_are_told_of(reports: &Path) {
+    for (study, paper) in PAPERS {
+        let report = fs::read_to_string(reports.join(study).join("report.md")).unwrap();
+        let is_tally = |line: &&str| line.starts_with("Of the ") && line.contains(" of the paper, ");
+        let sentence = report.lines().find(is_tally).expect("the report has a tally").trim_end_matches('.');
+        let page = fs::read_to_string(Path::new(PAGES_OF_PAPERS).join(format!("{paper}.md"))).unwrap();
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&page).contains(&words(sentence)), "docs/papers/{paper}.md is to say: {sentence}");
     }
 }
 
@@ -61,6 +79,7 @@ fn kept_studies_render_to_the_page_beside_them_and_are_computed_again() {
             }
         }
         recompute::agrees(copies.path());
+        papers_are_told_of(copies.path());
         let files = studies.iter().flat_map(|study| entries(study)).chain(entries(&run));
         let octets: u64 =
             files.filter(|file| file.is_file()).map(|file| fs::metadata(file).unwrap().len()).sum();
