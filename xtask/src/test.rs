@@ -41,7 +41,7 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
         process::run(command)
     };
     let turn = match arguments {
-        [] => all(root, &told),
+        [] => all(root, openssl(require_peers), &told),
         _ => run(&mut choice(root, arguments)).map(|()| Vec::new()),
     };
     let passed_alone = turn.as_deref().map(failed::summary).unwrap_or_default();
@@ -56,7 +56,7 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
             break;
         }
         fs::write(&skips, rest.iter().map(|line| format!("{line}\n")).collect::<String>()).map_err(io)?;
-        let mut command = again(root, &names);
+        let mut command = again(root, openssl(require_peers), &names);
         command.env(peers::FOLDER, &peers_folder).env(SKIPS, &skips);
         result = result.and(process::run(&mut command));
         text = fs::read_to_string(&skips).map_err(io)?;
@@ -73,7 +73,7 @@ pub(crate) fn run(root: &Path, require_peers: bool, arguments: &[String]) -> Res
 }
 
 /// Runs all tests, each command told by `told`; the names of those that passed only alone.
-fn all(root: &Path, told: &dyn Fn(&mut Command)) -> Result<Vec<String>, String> {
+fn all(root: &Path, openssl: &str, told: &dyn Fn(&mut Command)) -> Result<Vec<String>, String> {
     let run = |command: &mut Command| {
         told(command);
         process::run(command)
@@ -82,7 +82,7 @@ fn all(root: &Path, told: &dyn Fn(&mut Command)) -> Result<Vec<String>, String> 
         told(command);
         Begun::new(command, root.join("target").join(file))
     };
-    let Plan { mut build, mut beside, mut first, then } = plan(root);
+    let Plan { mut build, mut beside, mut first, then } = plan(root, openssl);
     run(&mut build)?;
     let beside_begun = begin(&mut beside, "tests-beside.txt")?;
     println!("meanwhile `{}` prints to target/tests-beside.txt", process::line(&beside));
@@ -104,12 +104,11 @@ fn inexcusable(skipped: &BTreeSet<&str>, peers: &[(&str, State)]) -> usize {
 }
 
 /// Runs these tests again, one at a time.
-fn again(root: &Path, names: &BTreeSet<&str>) -> Command {
+fn again(root: &Path, openssl: &str, names: &BTreeSet<&str>) -> Command {
     let mut command = process::cargo(root);
     // Those that a busy machine may keep from running are in these.
-    command.args(
-        "test --workspace --no-fail-fast --test system --test relay -- --test-threads=1 --exact".split(' '),
-    );
+    let choice = "--no-fail-fast --test system --test relay -- --test-threads=1 --exact";
+    command.args(format!("test --workspace {openssl} {choice}").split_whitespace());
     command.args(names);
     command
 }
@@ -125,6 +124,12 @@ const MEASURED: &str = "measured::";
 /// processors leave half of these idle.
 const THREAD_COUNT: usize = 4;
 
+/// What CI adds to each choice from the workspace, so that the MACs are compared with those of OpenSSL and nothing is
+/// built twice for that. Elsewhere OpenSSL's headers may be missing.
+const fn openssl(is_ci: bool) -> &'static str {
+    if is_ci { "--features authentick/openssl" } else { "" }
+}
+
 /// All that there is to run.
 struct Plan {
     /// What builds the tests of the next two, so that neither waits for the other's build.
@@ -136,25 +141,32 @@ struct Plan {
     then: Vec<Command>,
 }
 
-/// The test of the spans has its own build, in which it can slow down single steps. That build too selects from the
-/// whole workspace, so that dependencies have the same features as in the other and are not built again.
-fn plan(root: &Path) -> Plan {
+/// What the tests of the spans and of the mutants need: the server can be slowed down at single steps, and checks can
+/// be left out.
+const CHANGED: &str = "authentick-daemon/delays,authentick-game/mutants";
+
+/// The tests of the spans and of the mutants have their own build, of code that can be changed. That build too selects
+/// from the whole workspace, so that dependencies have the same features as in the other and are not built again.
+fn plan(root: &Path, openssl: &str) -> Plan {
     let test = |words: &str| {
         let mut command = process::cargo(root);
         command.arg("test").args(words.split_whitespace());
         command
     };
-    let one_by_one =
-        |name| test(&format!("--workspace --no-fail-fast --test system -- --test-threads=1 {name}"));
+    let one_by_one = |name| {
+        test(&format!("--workspace {openssl} --no-fail-fast --test system -- --test-threads=1 {name}"))
+    };
     Plan {
-        build: test("--workspace --no-run"),
+        build: test(&format!("--workspace {openssl} --no-run")),
         beside: one_by_one(MEASURED),
         // Each in one word: benches take a word without a dash for the name of what to run.
         first: test(&format!(
-            "--workspace --no-fail-fast -- --test-threads={THREAD_COUNT} --skip={TIMED} --skip={MEASURED}"
+            "--workspace {openssl} --no-fail-fast -- --test-threads={THREAD_COUNT} --skip={TIMED} --skip={MEASURED}"
         )),
         then: vec![
-            test("--workspace --no-fail-fast --features authentick-daemon/delays --test spans"),
+            test(&format!(
+                "--workspace --no-fail-fast --features {CHANGED} --test spans --test mutants --test concrete"
+            )),
             one_by_one(TIMED),
         ],
     }
@@ -242,7 +254,7 @@ mod tests {
 
     #[test]
     fn all_is_two_builds_and_those_that_keep_times_run_last() {
-        let Plan { build, beside, first, then } = plan(Path::new("/"));
+        let Plan { build, beside, first, then } = plan(Path::new("/"), openssl(false));
         let lines: Vec<_> = [build, beside, first].iter().chain(&then).map(process::line).collect();
         assert_eq!(
             lines,
@@ -250,10 +262,22 @@ mod tests {
                 "cargo test --workspace --no-run",
                 "cargo test --workspace --no-fail-fast --test system -- --test-threads=1 measured::",
                 "cargo test --workspace --no-fail-fast -- --test-threads=4 --skip=timed:: --skip=measured::",
-                "cargo test --workspace --no-fail-fast --features authentick-daemon/delays --test spans",
+                "cargo test --workspace --no-fail-fast --features authentick-daemon/delays,authentick-game/mutants \
+                 --test spans --test mutants --test concrete",
                 "cargo test --workspace --no-fail-fast --test system -- --test-threads=1 timed::"
             ]
         );
+    }
+
+    #[test]
+    fn ci_has_openssl_in_every_build_but_that_of_changed_code() {
+        let Plan { build, beside, first, then } = plan(Path::new("/"), openssl(true));
+        let again = again(Path::new("/"), openssl(true), &BTreeSet::from(["a::b"]));
+        for command in [build, beside, first, again].iter().chain(&then) {
+            let line = process::line(command);
+            let is_there = line.contains(" --features authentick/openssl ");
+            assert_ne!(is_there, line.contains(CHANGED), "{line}");
+        }
     }
 
     #[test]
@@ -334,7 +358,7 @@ mod tests {
         let counts = [0, BUSY_COUNT_MAX, BUSY_COUNT_MAX + 1];
         assert_eq!(counts.map(|count| inexcusable(&skipped(&lines(count)), &[])), [1, 1, BUSY_COUNT_MAX + 2]);
         assert_eq!(
-            process::line(&again(Path::new("/"), &BTreeSet::from(["a::b", "c"]))),
+            process::line(&again(Path::new("/"), openssl(false), &BTreeSet::from(["a::b", "c"]))),
             "cargo test --workspace --no-fail-fast --test system --test relay -- --test-threads=1 --exact a::b c"
         );
     }

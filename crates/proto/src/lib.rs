@@ -23,6 +23,7 @@ pub mod fuzzing;
 pub mod generations;
 pub mod keyset;
 pub mod limits;
+pub mod mutant;
 mod outcomes;
 pub mod prefix;
 #[cfg(feature = "server")]

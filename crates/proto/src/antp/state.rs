@@ -22,6 +22,7 @@ use authentick_wire::antp::{C1_SIZE, C2_SIZE, HASH_SIZE, Suite, VERSION};
 use super::nonce::Nonces;
 use super::source::SourcePrefix;
 use super::state_key::{ASSOCIATED_SIZE, Kind, StateKey, StateKeys};
+use crate::mutant::{Place, holds};
 
 const ID_SIZE: usize = 4;
 const TEXT_START: usize = ID_SIZE + GCM_NONCE_SIZE;
@@ -101,7 +102,7 @@ impl Pending {
         let issued = word(text, 4);
         // Seconds wrap with the era, and so does their difference.
         let age = now.wrapping_sub(issued).cast_signed();
-        (age.unsigned_abs() <= PENDING_SECONDS).then(|| Pending {
+        holds(Place::PendingAge, age.unsigned_abs() <= PENDING_SECONDS).then(|| Pending {
             suite: Suite(u16::from_be_bytes([text[2], text[3]])),
             issued,
             transcript: *text.last_chunk().expect("the text ends with the hash"),
@@ -160,7 +161,7 @@ impl EstablishedText {
         let taken = self.0.text(Kind::C2).and_then(|text| {
             let (issued, expires) = (word(text, 4), word(text, 8));
             // Seconds wrap with the era, and so does their difference.
-            (expires.wrapping_sub(now).cast_signed() > 0).then(|| Established {
+            holds(Place::Expiry, expires.wrapping_sub(now).cast_signed() > 0).then(|| Established {
                 suite: Suite(u16::from_be_bytes([text[2], text[3]])),
                 issued,
                 expires,
@@ -241,7 +242,8 @@ impl<const N: usize> Opening<N> {
     /// What was opened, if it was genuine and is of this kind.
     fn text(&self, kind: Kind) -> Option<&[u8; N]> {
         //= antp#computations-3
-        (self.genuine && self.text[..2] == [kind.octet(), VERSION]).then_some(&self.text)
+        let is_ours = self.genuine && self.text[..2] == [kind.octet(), VERSION];
+        holds(Place::StateTag, is_ours).then_some(&self.text)
     }
 
     fn wipe(&mut self) {

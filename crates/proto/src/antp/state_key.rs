@@ -11,6 +11,7 @@ use authentick_crypto::kdf::{hkdf_sha256, hkdf_sha256_salted};
 use authentick_crypto::{Entropy, wipe};
 
 use crate::generations::{Generations, KeySetError, Numbered, Role, Succession};
+use crate::mutant::{Place, is_out};
 
 /// Octets of a seed.
 pub const SEED_SIZE: usize = 32;
@@ -44,6 +45,7 @@ impl Kind {
         let mut out = [0; ASSOCIATED_SIZE];
         let (label, key_id) = out.split_at_mut(9);
         label.copy_from_slice(match self {
+            _ if is_out(Place::StateLabels) => b"ANTP1 C1\0",
             Kind::C1 => b"ANTP1 C1\0",
             Kind::C2 => b"ANTP1 C2\0",
         });

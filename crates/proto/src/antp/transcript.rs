@@ -9,11 +9,17 @@ use authentick_crypto::kem::SessionKey;
 use authentick_wire::antp::{HASH_SIZE, TAG_SIZE};
 
 use crate::limits::GROUP_SIZE;
+use crate::mutant::{Place, is_out};
 
 const NEGOTIATION: &[u8] = b"ANTP1 neg\0";
 const KEY_EXCHANGE: &[u8] = b"ANTP1 h2\0";
 const CONFIRMATION: &[u8] = b"ANTP1 kex\0";
 const TIME: &[u8; 9] = b"ANTP1 ts\0";
+
+/// The label of a tag.
+fn label(label: &[u8]) -> &[u8] {
+    if is_out(Place::Label) { &[] } else { label }
+}
 
 /// h1: the field of m1 as it was sent, and the value of m2 before C1 and its size.
 //= antp#computations-1
@@ -26,6 +32,7 @@ pub fn negotiation(request_field: &[u8], response_head: &[u8]) -> [u8; HASH_SIZE
 //= antp#computations-1
 #[must_use]
 pub fn key_exchange(h1: &[u8; HASH_SIZE], request_field: &[u8], response_head: &[u8]) -> [u8; HASH_SIZE] {
+    let h1: &[u8] = if is_out(Place::TranscriptOfNegotiation) { &[] } else { h1 };
     sha256(&[KEY_EXCHANGE, h1, request_field, response_head])
 }
 
@@ -33,13 +40,13 @@ pub fn key_exchange(h1: &[u8; HASH_SIZE], request_field: &[u8], response_head: &
 //= antp#computations-1
 #[must_use]
 pub fn confirmation(key: &SessionKey, h2: &[u8; HASH_SIZE]) -> [u8; TAG_SIZE] {
-    hmac_sha256(key.expose(), &[CONFIRMATION, h2])
+    hmac_sha256(key.expose(), &[label(CONFIRMATION), h2])
 }
 
 /// Whether `tag` is tau1, in constant time.
 #[must_use]
 pub fn is_confirmed(key: &SessionKey, h2: &[u8; HASH_SIZE], tag: &[u8; TAG_SIZE]) -> bool {
-    verify_hmac_sha256(key.expose(), &[CONFIRMATION, h2], tag)
+    verify_hmac_sha256(key.expose(), &[label(CONFIRMATION), h2], tag)
 }
 
 /// What tau2 is over: the whole datagram of m5 and that of m6 before the tag.
@@ -54,9 +61,12 @@ struct TimeText<'a> {
 
 impl<'a> TimeText<'a> {
     fn new(request: &'a [u8], response_head: &'a [u8]) -> Self {
+        let request = if is_out(Place::RequestUnderTag) { &[] } else { request };
         let mut opening = [0; _];
         let (label, request_size) = opening.split_at_mut(TIME.len());
-        label.copy_from_slice(TIME);
+        if !is_out(Place::Label) {
+            label.copy_from_slice(TIME);
+        }
         request_size.copy_from_slice(&size(request));
         TimeText { opening, request, response_size: size(response_head), response_head }
     }

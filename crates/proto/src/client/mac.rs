@@ -20,6 +20,7 @@ use super::exchange::{Check, Exchange, Response, check_content, random_time};
 use authentick_wire::time::NtpTime;
 
 use crate::limits::REQUEST_SIZE_MAX;
+use crate::mutant::{Place, holds, is_tag};
 use crate::symmetric::{Nonce, SymmetricKey};
 
 /// The longest request with a MAC.
@@ -90,6 +91,17 @@ impl MacCandidate {
     }
 }
 
+impl MacCandidate {
+    /// The tag that `datagram` should have.
+    fn tag(&self, datagram: &[u8], key: &SymmetricKey) -> Vec<u8> {
+        let mut tag = vec![0; digest_size(key.algorithm().tag_size())];
+        let message = &datagram[..self.fields.covered_size()];
+        let nonce = self.nonce.as_ref().map(Nonce::octets);
+        run_batch(std::iter::once(Tag { key: key.key(), nonce, message, tag: &mut tag }));
+        tag
+    }
+}
+
 impl Exchange {
     /// Writes a request with a MAC under `key` to `out`; returns the exchange and the request's size.
     ///
@@ -132,6 +144,7 @@ impl Exchange {
         let candidate = self.inspect_mac(datagram, key)?;
         let mut genuine = false;
         run_batch(candidate.job(datagram, key, &mut genuine).into_iter());
+        let genuine = is_tag(genuine, candidate.fields.digest.of(datagram), || candidate.tag(datagram, key));
         self.conclude_mac(&candidate, genuine)
     }
 
@@ -140,13 +153,13 @@ impl Exchange {
     pub fn inspect_mac(&self, datagram: &[u8], key: &SymmetricKey) -> Result<MacCandidate, Check> {
         let packet = Packet::parse(datagram).map_err(Check::Syntax)?;
         let header = packet.header();
-        if header.mode != Mode::Server || header.version != 4 {
+        if !holds(Place::MacMode, header.mode == Mode::Server && header.version == 4) {
             return Err(Check::Mode);
         }
-        if header.origin != self.transmit {
+        if !holds(Place::MacOrigin, header.origin == self.transmit) {
             return Err(Check::Origin);
         }
-        if self.answered {
+        if !holds(Place::MacDuplicate, !self.answered) {
             return Err(Check::Duplicate);
         }
         let kiss = (header.stratum == 0).then_some(header.reference_id);
@@ -158,7 +171,7 @@ impl Exchange {
             });
         };
         //= rfc8573#3-5
-        if fields.key_id != key.id() {
+        if !holds(Place::MacKeyId, fields.key_id == key.id()) {
             return Err(Check::KeyId(fields.key_id));
         }
         let nonce = fields.nonce_of(datagram).and_then(|body| key.nonce_of(body));
@@ -169,10 +182,10 @@ impl Exchange {
     /// is not.
     //= rfc5905#9.2-10, rfc8573#3-5
     pub fn conclude_mac(&mut self, candidate: &MacCandidate, genuine: bool) -> Result<Response, Check> {
-        if self.answered {
+        if !holds(Place::MacDuplicate, !self.answered) {
             return Err(Check::Duplicate);
         }
-        if !genuine {
+        if !holds(Place::MacTag, genuine) {
             return Err(Check::Tag);
         }
         check_content(&candidate.header)?;

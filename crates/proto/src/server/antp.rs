@@ -38,6 +38,7 @@ use crate::antp::state::{Established, EstablishedText, Pending, key_id};
 use crate::antp::state_key::StateKeys;
 use crate::antp::transcript::{self, TimeTag};
 use crate::limits::{BATCH_SIZE, GROUP_SIZE};
+use crate::mutant::{Place, holds};
 
 /// What ANTP needs of the moment.
 #[derive(Clone, Copy)]
@@ -294,7 +295,8 @@ impl Antp {
             let (Some(_), Ask::Time { suite, .. }) = (slot.admitted(Scheme::Antp), own.ask) else { continue };
             let established = own.text.take(seconds(datagram.received));
             //= antp#servers-5
-            own.established = established.filter(|state| state.suite == suite);
+            own.established =
+                established.filter(|state| holds(Place::EstablishedSuite, state.suite == suite));
             if own.established.is_none() {
                 own.ask = EXPIRED;
             }
@@ -464,7 +466,8 @@ fn open_pending(
     let source = antp.service.source_prefix(datagram.source.ip());
     let state = pending_state_of(datagram.request, field);
     let pending = Pending::open(antp.keys, state, &source, seconds(datagram.received))?;
-    (pending.suite == suite && antp.service.serves(suite)).then_some(pending)
+    let is_for_it = pending.suite == suite && antp.service.serves(suite);
+    holds(Place::PendingSuite, is_for_it).then_some(pending)
 }
 
 /// The standing of a request that does not get what it asks for, and the size of its response without header.

@@ -24,6 +24,7 @@ use super::entitled::{Authenticated, Entitled, Rejected};
 use super::outcome::Outcome;
 use super::{Scheme, Slot, Standing};
 use crate::limits::GROUP_SIZE;
+use crate::mutant::{Place, holds};
 use crate::symmetric::{Event, Nonce, SymmetricKey, SymmetricKeys};
 
 /// What is kept of a group for MACs.
@@ -93,7 +94,8 @@ impl Mac {
         }));
         for (slot, own) in slots.iter_mut().zip(&self.slots) {
             let Some(admitted) = slot.admitted(Scheme::Mac) else { continue };
-            slot.standing = match Authenticated::verified(admitted, own.genuine) {
+            let is_genuine = holds(Place::MacRequestTag, own.genuine);
+            slot.standing = match Authenticated::verified(admitted, is_genuine) {
                 Some(proof) => Standing::Entitled(Entitled::from(proof), Outcome::Mac),
                 None => {
                     keys.at(own.position).count(self.worker, Event::WrongTag);

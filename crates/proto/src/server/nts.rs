@@ -23,6 +23,7 @@ use crate::cookie::{self, SessionKeys};
 use crate::delays::{Step, pause};
 use crate::keyset::KeySet;
 use crate::limits::GROUP_SIZE;
+use crate::mutant::{Place, holds};
 
 /// What NTS keeps of a group.
 pub(super) struct Nts {
@@ -105,7 +106,8 @@ impl Nts {
         }
         jobs.run();
         for (slot, own) in slots.iter_mut().zip(&self.slots) {
-            if let (Some(_), false) = (slot.admitted(Scheme::Nts), own.genuine) {
+            let is_genuine = holds(Place::Cookie, own.genuine);
+            if let (Some(_), false) = (slot.admitted(Scheme::Nts), is_genuine) {
                 slot.standing = Rejected::Nak(Outcome::NakCookie).into();
             }
         }
@@ -127,7 +129,8 @@ impl Nts {
         let mut count = 0;
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
             let Some(admitted) = slot.admitted(Scheme::Nts) else { continue };
-            let proof = Authenticated::verified(admitted, own.genuine).ok_or(Rejected::Nak(Outcome::NakTag));
+            let is_genuine = holds(Place::RequestTag, own.genuine);
+            let proof = Authenticated::verified(admitted, is_genuine).ok_or(Rejected::Nak(Outcome::NakTag));
             slot.standing =
                 match proof.and_then(|proof| own.count_placeholders(datagram.request).map(|()| proof)) {
                     Ok(proof) => {

@@ -27,6 +27,7 @@ use authentick_wire::{Malformed, Writer};
 use thiserror::Error;
 
 use crate::client::{Unsound, meaning};
+use crate::mutant::{Place, drawn, holds, is_out};
 
 /// The check that a datagram failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -90,7 +91,10 @@ pub enum Check {
 
 /// Random and never zero, which would mean "unknown": only who saw the request can answer it.
 fn token(entropy: &mut Entropy) -> NtpTime {
-    NtpTime::from_bits(entropy.u64().max(1))
+    if is_out(Place::Token) {
+        return NtpTime::from_bits(1);
+    }
+    NtpTime::from_bits(drawn(entropy.u64()).max(1))
 }
 
 /// The header of a request: it says nothing of the client.
@@ -114,13 +118,13 @@ fn put_again(token: NtpTime, padding_size: usize, field: &[u8], out: &mut [u8]) 
 fn inspect<'a>(datagram: &'a [u8], token: NtpTime, answered: bool) -> Result<(Header, Antp<'a>), Check> {
     let packet = Packet::parse(datagram).map_err(Check::Syntax)?;
     let header = packet.header();
-    if header.mode != Mode::Server || header.version != 4 {
+    if !holds(Place::AntpMode, header.mode == Mode::Server && header.version == 4) {
         return Err(Check::Mode);
     }
-    if header.origin != token {
+    if !holds(Place::AntpOrigin, header.origin == token) {
         return Err(Check::Origin);
     }
-    if answered {
+    if !holds(Place::AntpDuplicate, !answered) {
         return Err(Check::Duplicate);
     }
     match Antp::locate(&packet).map_err(Check::Syntax)? {

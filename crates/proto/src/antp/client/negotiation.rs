@@ -16,6 +16,7 @@ use authentick_wire::time::NtpTime;
 use super::session::{KeyExchange, WrongKem};
 use super::{Check, inspect, put_again, put_header, token};
 use crate::antp::transcript;
+use crate::mutant::{Place, holds};
 
 /// Responses that a negotiation takes before it gives up: twice what the longest chain needs.
 const ROUND_COUNT_MAX: usize = 2 * ANTP_CHAIN_SIZE_MAX.div_ceil(CHUNK_SIZE_USUAL);
@@ -193,11 +194,13 @@ impl Negotiation {
         };
         let list = self.offer.suites.as_slice();
         //= antp#clients-1
-        if !list.contains(&response.suite) || !response.suites.contains(response.suite) {
+        let is_offered = list.contains(&response.suite) && response.suites.contains(response.suite);
+        if !holds(Place::SuiteOffered, is_offered) {
             return Err(Check::Suite(response.suite));
         }
         //= antp#clients-1
-        if list.iter().find(|&&suite| response.suites.contains(suite)) != Some(&response.suite) {
+        let best = list.iter().find(|&&suite| response.suites.contains(suite));
+        if !holds(Place::Choice, best == Some(&response.suite)) {
             return Err(Check::Choice(response.suite));
         }
         //= antp#clients-3
@@ -212,7 +215,9 @@ impl Negotiation {
             return Ok(Progress::More);
         }
         //= antp#clients-2
-        if sha256(&[&self.chain]) != *response.chain_hash || Chain::parse(&self.chain).is_err() {
+        let is_announced =
+            sha256(&[&self.chain]) == *response.chain_hash && Chain::parse(&self.chain).is_ok();
+        if !holds(Place::ChainHash, is_announced) {
             self.begin_anew();
             return Err(Check::Chain);
         }

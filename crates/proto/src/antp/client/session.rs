@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::{Check, inspect, put_again, put_header, token};
 use crate::antp::{kem, transcript};
+use crate::mutant::{Place, holds};
 
 /// A public key of another mechanism than the suite's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -84,13 +85,13 @@ impl KeyExchange {
             Message::Error(error) => return Err(Check::Server(error.code)),
             _ => return Err(Check::Phase),
         };
-        if response.suite != self.suite {
+        if !holds(Place::KeySuite, response.suite == self.suite) {
             return Err(Check::Suite(response.suite));
         }
         let head = &found.field(datagram)[FIELD_HEADER_SIZE..][..KeyResponse::HEAD_SIZE];
         let h2 = transcript::key_exchange(&self.h1, &self.field, head);
         //= antp#clients-4
-        if !transcript::is_confirmed(&self.key, &h2, response.tag) {
+        if !holds(Place::Confirmation, transcript::is_confirmed(&self.key, &h2, response.tag)) {
             return Err(Check::Tag);
         }
         self.answered = true;

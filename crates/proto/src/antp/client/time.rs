@@ -19,8 +19,9 @@ use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
 use super::{Check, Session, inspect, put_header, token};
-use crate::antp::transcript::{TimeClaim, verify_times};
+use crate::antp::transcript::{self, TimeClaim, verify_times};
 use crate::client::{Sample, check_clock};
+use crate::mutant::{Place, holds, is_out, is_tag};
 
 const EARLY_PACKET_SIZE: usize = HEADER_SIZE + Early::FIELD_SIZE;
 
@@ -177,7 +178,7 @@ impl Session {
         out: &mut [u8],
     ) -> usize {
         let token = token(entropy);
-        let nonce = entropy.array::<NONCE_SIZE>();
+        let nonce = if is_out(Place::Nonce) { [0; NONCE_SIZE] } else { entropy.array() };
         let request = TimeRequest {
             suite: self.suite,
             wants_fresh: wanted.fresh,
@@ -194,6 +195,12 @@ impl Session {
         exchange.begin(token, &out[..size], wanted, bounds, now);
         size
     }
+}
+
+/// A client that falls back to plain NTP, as no client of this profile does. See [`Place::Untagged`].
+fn untagged(datagram: &[u8], arrived: NtpTime) -> Inspected {
+    let header = Header::parse(datagram.first_chunk().expect("a response has a header"));
+    Inspected::Candidate(Candidate { header, arrived, is_early: false, fresh: None })
 }
 
 /// What two responses take more than one request.
@@ -287,6 +294,9 @@ impl TimeExchange {
         if let Some(claim) = self.claim(datagram, session, &mut genuine) {
             verify_times(&mut [claim]);
         }
+        if let Some((head, tag)) = datagram.split_last_chunk::<TAG_SIZE>() {
+            genuine = is_tag(genuine, tag, || transcript::time(&session.key, &self.request, head).to_vec());
+        }
         self.conclude(&candidate, genuine, Some(session)).map(Event::Accepted)
     }
 
@@ -296,7 +306,10 @@ impl TimeExchange {
     /// # Errors
     /// On a datagram that fails a check: the exchange keeps waiting.
     pub fn inspect(&mut self, datagram: &[u8], arrived: NtpTime, suite: Suite) -> Result<Inspected, Check> {
-        let (header, found) = inspect(datagram, self.token, self.answered)?;
+        let (header, found) = match inspect(datagram, self.token, self.answered) {
+            Err(Check::Untagged) if is_out(Place::Untagged) => return Ok(untagged(datagram, arrived)),
+            inspected => inspected?,
+        };
         let (early, response) = match found.message {
             Message::TimeResponse { early, response } => (early, response),
             Message::Early(early) => return self.keep(&early, datagram, arrived, suite),
@@ -304,12 +317,13 @@ impl TimeExchange {
             _ => return Err(Check::Phase),
         };
         //= antp#clients-5
-        if response.suite != suite {
+        if !holds(Place::TimeSuite, response.suite == suite) {
             return Err(Check::Suite(response.suite));
         }
         let repeated = early.and_then(|_| datagram.first_chunk::<EARLY_PACKET_SIZE>());
         //= antp#separate-2
-        let first = repeated.and_then(|repeated| self.early.iter().find(|(kept, _)| kept == repeated));
+        let is_it = |kept: &[u8; EARLY_PACKET_SIZE], it| holds(Place::EarlyMatch, kept == it);
+        let first = repeated.and_then(|it| self.early.iter().find(|(kept, _)| is_it(kept, it)));
         Ok(Inspected::Candidate(Candidate {
             header,
             arrived: first.map_or(arrived, |(_, early)| *early),
@@ -344,10 +358,10 @@ impl TimeExchange {
         genuine: bool,
         session: Option<&mut Session>,
     ) -> Result<Accepted, Check> {
-        if self.answered {
+        if !holds(Place::AntpDuplicate, !self.answered) {
             return Err(Check::Duplicate);
         }
-        if !genuine {
+        if !holds(Place::TimeTag, genuine) {
             return Err(Check::Tag);
         }
         // No other response to this request is genuine.
@@ -389,17 +403,18 @@ impl TimeExchange {
 
     fn judge(&self, accepted: &Accepted) -> Result<(), Check> {
         let Accepted { header, sample, .. } = accepted;
-        if header.receive.is_zero() || header.transmit.is_zero() {
+        if !holds(Place::AntpTimestamps, !header.receive.is_zero() && !header.transmit.is_zero()) {
             return Err(Check::Timestamps);
         }
-        if header.transmit.since(header.receive) < NtpSpan::ZERO {
+        if !holds(Place::Order, header.transmit.since(header.receive) >= NtpSpan::ZERO) {
             return Err(Check::Order);
         }
         //= antp#clients-6
-        if !(NtpSpan::ZERO..=self.bounds.round_trip_max).contains(&sample.delay) {
+        let is_within = (NtpSpan::ZERO..=self.bounds.round_trip_max).contains(&sample.delay);
+        if !holds(Place::RoundTrip, is_within) {
             return Err(Check::RoundTrip(sample.delay));
         }
-        if sample.round_trip > self.bounds.residence_max {
+        if !holds(Place::Residence, sample.round_trip <= self.bounds.residence_max) {
             return Err(Check::Residence(sample.round_trip));
         }
         Ok(check_clock(header)?)
