@@ -27,6 +27,7 @@ mod manifests;
 mod measured;
 mod ntpsec;
 mod operator;
+mod others;
 mod promises;
 mod query;
 mod readme;
