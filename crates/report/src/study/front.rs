@@ -5,6 +5,7 @@ use super::field::{FieldRecord, headlines};
 use super::tally::{self, Tally, Verdict, counted};
 use super::{Outcome, Paper, Plan, Settings, Task};
 use crate::render::{Block, Layout, Link, Report, Section, Table, Tone};
+use crate::run::Host;
 use crate::stored::Stored;
 use crate::units::{capital, plural};
 
@@ -18,6 +19,8 @@ pub struct Stand {
     started_unix_s: u64,
     /// Of which commit the program was that began it.
     commit: String,
+    /// On what machine.
+    machine: Host,
     tasks: Vec<Task>,
     /// What brought nothing that counts, in sentences.
     gaps: Vec<String>,
@@ -35,6 +38,7 @@ impl Stand {
             made,
             started_unix_s: plan.started_unix_s,
             commit: plan.commit.clone(),
+            machine: plan.machine.clone(),
             tasks: plan.tasks.clone(),
             gaps: plan.gaps(),
             tally: None,
@@ -76,9 +80,7 @@ pub fn front(stands: &[Stand], field: Option<&FieldRecord>) -> Report {
         first.add(Block::Table(by_paper(&tallies)));
     }
     if let Some(earliest) = stands.iter().min_by_key(|stand| stand.started_unix_s) {
-        let is_one = stands.iter().all(|stand| stand.commit == earliest.commit);
-        let others = if is_one { "" } else { " Others are of another build: each study says of which." };
-        first.say(format!("Begun on {}{others}", earliest.made));
+        first.say(format!("Begun on {}{}", earliest.made, others(earliest, stands)));
     }
     let mut sections = vec![first];
     if !tallies.is_empty() {
@@ -98,6 +100,18 @@ pub fn front(stands: &[Stand], field: Option<&FieldRecord>) -> Report {
         sections.push(Section::of("What was not", [Block::list(gaps)]));
     }
     Report::new("", Layout::Nested, sections)
+}
+
+/// What is to be known of studies that another program, or another machine, has measured.
+fn others(earliest: &Stand, stands: &[Stand]) -> &'static str {
+    let is_one_machine = stands.iter().all(|stand| stand.machine == earliest.machine);
+    let is_one_build = stands.iter().all(|stand| stand.commit == earliest.commit);
+    match (is_one_machine, is_one_build) {
+        (true, true) => "",
+        (true, false) => " Others are of another build: each study says of which.",
+        (false, true) => " Others are of another machine: each study says of which.",
+        (false, false) => " Others are of another machine or another build: each study says of which.",
+    }
 }
 
 /// How many of each paper's tables and figures are reproduced.
@@ -156,6 +170,10 @@ mod tests {
         assert!(text.contains("Begun on day 4.") && !text.contains("another build"), "{text}");
         let text = begun([4, 9], ["a", "b"]);
         assert!(text.contains("Begun on day 4. Others are of another build"), "{text}");
+        let mut stands = stands();
+        stands[1].machine.cpu += "+";
+        let text = front(&stands, None).text();
+        assert!(text.contains("of another machine"), "{text}");
     }
 
     #[test]
