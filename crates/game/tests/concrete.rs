@@ -177,30 +177,37 @@ fn rows(effort: Effort) -> Vec<Row> {
     rows
 }
 
+/// What the page says before its table.
+const HEAD: &str = "\
+# A security bound, measured
+
+A theorem on a time protocol bounds the probability that an adversary wins by a sum of terms: guesses at tags, nonces
+that repeat, and what is assumed of primitives. With tags of 128 bits and nonces of 64 nobody will ever see one of them
+at work. Here both are 8 to 16 bits wide, in the code that serves and asks in earnest (a build with the feature
+`mutants`, which no release has), and the adversary plays until it has won often enough to be counted.
+
+- *tag*: in each game the client asks once, and the adversary puts so many responses before it, an hour off, each with
+  another tag. The term is q / 2^b for q tries at b bits.
+- *nonce*: the adversary has kept the responses to so many requests, and an hour later replays all of them to the next
+  request. The term is n / 2^b for n kept ones.
+
+The terms' form is reconstructed; see [the game](manual/game.md). *Measured* is the share of games that were won, with
+Wilson's interval at 99.9 %. *Expected* is what uniform tags and nonces give: for nonces a little less than the term, as
+kept ones may be equal. The games follow from a seed, so the figures are the same on every machine; a part of
+[the night](assurance.md#narrow-tags) plays them again and compares.
+
+![Measured advantage over the terms of the theorem](security-bound.svg)
+
+| what is narrow | protocol | bits | tries | games | won | measured | interval | expected | term |
+|---|---|--:|--:|--:|--:|--:|---|--:|--:|
+";
+
 fn percent(share: f64) -> String {
     format!("{:.4} %", share * 100.0)
 }
 
 fn page(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "# A security bound, measured\n\n\
-         A theorem on a time protocol bounds the probability that an adversary wins by a sum of terms: guesses at \
-         tags,\n nonces that repeat, and what is assumed of primitives. With tags of 128 bits and nonces of 64 nobody \
-         will ever\n see one of them at work. Here both are 8 to 16 bits wide, in the code that serves and asks in \
-         earnest (a build\n with the feature `mutants`, which no release has), and the adversary plays until it has \
-         won often enough to be\n counted.\n\n\
-         - *tag*: in each game the client asks once, and the adversary puts so many responses before it, an hour \
-         off,\n each with another tag. The term is q / 2^b for q tries at b bits.\n\
-         - *nonce*: the adversary has kept the responses to so many requests, and an hour later replays all of them \
-         to\n the next request. The term is n / 2^b for n kept ones.\n\n\
-         The terms' form is reconstructed; see [the game](manual/game.md). *Measured* is the share of games that were\n\
-         won, with Wilson's interval at 99.9 %. *Expected* is what uniform tags and nonces give: for nonces a little \
-         less\n than the term, as kept ones may be equal. The games follow from a seed, so the figures are the same on \
-         every\n machine; a part of [the night](assurance.md#narrow-tags) plays them again and compares.\n\n\
-         ![Measured advantage over the terms of the theorem](security-bound.svg)\n\n\
-         | what is narrow | protocol | bits | tries | games | won | measured | interval | expected | term |\n\
-         |---|---|--:|--:|--:|--:|--:|---|--:|--:|\n",
-    );
+    let mut text = HEAD.to_owned();
     for row in rows {
         let (low, high) = row.interval();
         let what = if row.way == Way::Forge { "tag" } else { "nonce" };

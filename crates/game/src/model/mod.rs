@@ -370,7 +370,7 @@ impl<'p> Model<'p> {
             let datagrams = answer.datagrams.clone();
             Rc::make_mut(&mut session.answered).push(Answered { request: message.to_vec(), datagrams });
         }
-        Reply { messages: answer.datagrams, said: format!("{:?}", answer.outcome) }
+        Reply { messages: answer.datagrams, said: format!("outcome {}", answer.outcome.label()) }
     }
 
     fn client_hears(&mut self, id: SessionId, message: &[u8], advances: &[NtpSpan]) -> Reply {

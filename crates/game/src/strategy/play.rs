@@ -94,7 +94,7 @@ impl<'p> Play<'p> {
         counting.filter(|acceptance| Some(acceptance.session) == self.victim).cloned().collect()
     }
 
-    /// The victim, whose clock is [wrong](WRONG) at first: made when it is first asked for.
+    /// The victim, whose clock is a quarter of a second fast at first: made when it is first asked for.
     pub fn victim(&mut self) -> SessionId {
         match self.victim {
             Some(victim) => victim,

@@ -116,9 +116,8 @@ pub fn svg(trace: &Trace) -> String {
     const STYLE: &str = "svg{font:13px system-ui,sans-serif;background:#fff;color:#1b1b1b}\
         text{fill:currentColor}.lane{stroke:#8a8a8a;stroke-dasharray:2 4}.said{stroke:#1b5e9e}\
         .made{stroke:#b3261e;stroke-dasharray:6 3}.h{font-weight:600}.r{font-size:12px}\
-        .b{paint-order:stroke;stroke:#fff;stroke-width:5px}\
         @media(prefers-color-scheme:dark){svg{background:#161616;color:#e8e8e8}.said{stroke:#7db8f0}\
-        .made{stroke:#ff8a80}.b{stroke:#161616}}";
+        .made{stroke:#ff8a80}}";
     let (lanes, steps) = (lanes(trace), summed(&trace.steps));
     let x = |lane: Lane| MARGIN_PX + LANE_PX * lanes.iter().position(|one| *one == lane).unwrap_or(0);
     // The last lane's remarks stand to its right.
@@ -162,7 +161,7 @@ pub fn svg(trace: &Trace) -> String {
                 let _ = writeln!(
                     out,
                     "<line class=\"{class}\" x1=\"{from}\" y1=\"{y}\" x2=\"{to}\" y2=\"{y}\" \
-                     marker-end=\"url(#{class})\"/><text class=\"r b\" x=\"{}\" y=\"{}\" \
+                     marker-end=\"url(#{class})\"/><text class=\"r\" x=\"{}\" y=\"{}\" \
                      text-anchor=\"middle\">{}{times}</text>",
                     (from + to) / 2,
                     y - 4,
@@ -171,7 +170,7 @@ pub fn svg(trace: &Trace) -> String {
             }
             Event::Remark { lane, words } => {
                 let (x, y) = (x(*lane) + 8, y + 4);
-                let _ = writeln!(out, "<text class=\"r b\" x=\"{x}\" y=\"{y}\">{}</text>", escaped(words));
+                let _ = writeln!(out, "<text class=\"r\" x=\"{x}\" y=\"{y}\">{}</text>", escaped(words));
             }
         }
     }

@@ -125,7 +125,7 @@ impl Tracing<'_> {
 
     fn entry(&mut self, entry: &Entry) {
         let now = NtpSpan::from_bits(entry.now);
-        let span = |bits: &i64| format!("{} passes", NtpSpan::from_bits(*bits));
+        let span = |bits: &i64| format!("{} passes", length(NtpSpan::from_bits(*bits)));
         match &entry.call {
             Call::CreateServer { party, .. } => self.sessions.push(*party),
             Call::CreateClient { party, .. } => {
@@ -141,7 +141,7 @@ impl Tracing<'_> {
                 let passed: NtpSpan =
                     advances.iter().fold(NtpSpan::ZERO, |sum, bits| sum + NtpSpan::from_bits(*bits));
                 if passed > SERVICE {
-                    self.remark(now, lane, format!("{passed} passes meanwhile"));
+                    self.remark(now, lane, format!("{} passes meanwhile", length(passed)));
                 }
                 if !entry.said.is_empty() {
                     self.remark(now + passed, lane, entry.said.clone());
@@ -170,6 +170,11 @@ impl Tracing<'_> {
             }
         }
     }
+}
+
+/// How long a span is; backwards it has a sign.
+fn length(span: NtpSpan) -> String {
+    span.to_string().trim_start_matches('+').to_owned()
 }
 
 /// When a step is, in seconds.
