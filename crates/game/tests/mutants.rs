@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use authentick_game::schedule::{Start, search};
 use authentick_game::verdict::Verdict;
 use authentick_game::{protocol, strategy};
 use authentick_proto::mutant::{Place, without};
@@ -123,6 +124,32 @@ fn whatever_is_left_out_is_noticed() {
                 );
             }
         }
+    }
+}
+
+/// What the exhaustive adversary, which knows no strategy, finds with these places left out.
+fn found(places: &[Place], protocol: &str, depth: usize) -> Vec<String> {
+    const ROOM: usize = 6;
+    let protocol = protocol::named(protocol).unwrap();
+    let found = without(places, || search(protocol.as_ref(), 1, Start::Keyed, depth, ROOM));
+    found.attacks.into_iter().map(|attack| attack.class).collect()
+}
+
+#[test]
+fn search_finds_by_itself_what_is_not_checked() {
+    for (places, protocol, depth, class) in [
+        (&[Place::MacTag][..], "mac", 2, "response, receive changed"),
+        (&[Place::TimeTag], "antp", 2, "m6, reference-id changed"),
+        (&[Place::MacOrigin], "mac-e", 3, "response, unchanged"),
+        (&[Place::Origin, Place::Identifier], "nts-e", 3, "response, unchanged"),
+        (&[Place::Authenticator], "nts-e", 2, "response, field-0404 removed"),
+        (&[Place::Tag], "nts-e", 2, "response, field-0404 of another"),
+        (&[Place::RequestUnderTag], "antp", 2, "m6, unchanged"),
+        (&[Place::RoundTrip, Place::Residence], "antp", 3, "m6, unchanged"),
+    ] {
+        assert_eq!(found(&[], protocol, depth), [""; 0], "{protocol}");
+        let classes = found(places, protocol, depth);
+        assert!(classes.iter().any(|one| one == class), "{places:?} {protocol}: {class}: {classes:?}");
     }
 }
 

@@ -382,7 +382,7 @@ impl<'p> Model<'p> {
             session.history = chained(session.history, arrived, message);
         }
         match heard {
-            Heard::Rejected(said) => Reply { messages: vec![], said },
+            Heard::Rejected(said) | Heard::Spent(said) => Reply { messages: vec![], said },
             Heard::Part => Reply { messages: vec![], said: "goes on waiting".to_owned() },
             Heard::Asks => {
                 self.client_mut(id).is_negotiated = self.has_match(id, message);

@@ -1,7 +1,7 @@
 //! ANTP/1: negotiation, key exchange and time, as in `docs/antp.md`.
 
 use authentick_crypto::Entropy;
-use authentick_proto::antp::client::{Bounds, SeparateTag, Wanted};
+use authentick_proto::antp::client::{Bounds, Check, SeparateTag, Wanted};
 use authentick_proto::antp::server::Settings;
 use authentick_proto::antp::state::Established;
 use authentick_proto::antp::state_key::StateKeys;
@@ -210,7 +210,19 @@ impl Client for AntpClient {
             Ok(Said::Early) => Heard::Part,
             Ok(Said::Keys) => Heard::Keys,
             Ok(Said::Asking) => Heard::Asks,
-            Err(check) => Heard::Rejected(check.to_string()),
+            Err(
+                check @ (Check::Syntax(_)
+                | Check::Mode
+                | Check::Origin
+                | Check::Duplicate
+                | Check::Untagged
+                | Check::Phase
+                | Check::Suite(_)
+                | Check::Choice(_)
+                | Check::Tag),
+            ) => Heard::Rejected(check.to_string()),
+            // Rounds and complaints are counted, and what is tagged and fails has used its request up.
+            Err(check) => Heard::Spent(check.to_string()),
         }
     }
 

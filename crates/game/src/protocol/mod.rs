@@ -144,8 +144,11 @@ pub trait Client: fmt::Debug {
 /// What a message is to a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
-    /// It failed a check, which is named.
+    /// It failed a check, which is named, and has changed nothing.
     Rejected(String),
+    /// It failed a check, which is named, and the client is not as before: the request is used up, or something was
+    /// counted or kept.
+    Spent(String),
     /// It may mean something later.
     Part,
     /// It comes before time, and the client asks on.
@@ -264,7 +267,7 @@ fn octets_of(header: &Header) -> Vec<u8> {
 fn within(bound: Option<NtpSpan>, sample: Sample) -> Heard {
     match bound {
         Some(bound) if sample.delay > bound || sample.delay < NtpSpan::ZERO => {
-            Heard::Rejected(format!("round trip: {} is negative or above the bound", sample.delay))
+            Heard::Spent(format!("round trip: {} is negative or above the bound", sample.delay))
         }
         _ => Heard::Time(sample),
     }

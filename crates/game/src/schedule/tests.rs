@@ -61,6 +61,21 @@ fn worlds_that_differ_only_in_the_order_of_events_are_one() {
     assert_ne!(after([Move::Ask(0), Move::Wait(false)]), after([Move::Wait(false), Move::Ask(0)]));
 }
 
+/// A late answer uses its request up though it is refused: the world is another then, and is gone on from.
+#[test]
+fn refusal_that_uses_a_request_up_has_an_effect() {
+    for protocol in
+        [&protocol::Nts { bound: Some(E) } as &dyn Protocol, &protocol::Antp { is_separate: false }]
+    {
+        let (mut board, mut model) = Board::new(protocol, 1, Start::Keyed, ROOM);
+        for one in [Move::Wait(true), Move::Serve(0, Change::Nothing), Move::Deliver(2, Change::Nothing, 0)] {
+            assert_eq!(board.make(&mut model, one), Effect::Changed, "{}: {one:?}", protocol.name());
+        }
+        let again = board.make(&mut model, Move::Deliver(2, Change::Nothing, 0));
+        assert_eq!(again, Effect::Nothing, "{}", protocol.name());
+    }
+}
+
 #[test]
 fn random_schedules_stay_within_half_their_round_trip() {
     for protocol in protocol::all() {
