@@ -188,7 +188,7 @@ pub fn narrowed<R>(narrow: Narrow, play: impl FnOnce() -> R) -> R {
 
 /// Whether a tag is right: `genuine`, or, with narrow tags, whether its first bits are those of the tag that `expected`
 /// computes.
-#[cfg(feature = "mutants")]
+#[cfg(all(feature = "mutants", feature = "client"))]
 pub(crate) fn is_tag(genuine: bool, tag: &[u8], expected: impl FnOnce() -> Vec<u8>) -> bool {
     let first = |octets: &[u8]| octets.first_chunk().map(|first| u64::from_be_bytes(*first));
     match NARROW.get() {
@@ -201,20 +201,20 @@ pub(crate) fn is_tag(genuine: bool, tag: &[u8], expected: impl FnOnce() -> Vec<u
 }
 
 /// Whether a tag is right: `genuine`.
-#[cfg(not(feature = "mutants"))]
+#[cfg(all(not(feature = "mutants"), feature = "client"))]
 #[inline(always)]
 pub(crate) fn is_tag(genuine: bool, _: &[u8], _: impl FnOnce() -> Vec<u8>) -> bool {
     genuine
 }
 
 /// What was drawn, or as much of it as a narrow nonce has.
-#[cfg(feature = "mutants")]
+#[cfg(all(feature = "mutants", feature = "client"))]
 pub(crate) fn drawn(bits: u64) -> u64 {
     NARROW.get().map_or(bits, |narrow| bits >> (64 - narrow.nonce_bits))
 }
 
 /// What was drawn.
-#[cfg(not(feature = "mutants"))]
+#[cfg(all(not(feature = "mutants"), feature = "client"))]
 #[inline(always)]
 pub(crate) const fn drawn(bits: u64) -> u64 {
     bits

@@ -112,7 +112,7 @@ const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "schedules",
-        establishes: "In ten million random schedules of an adversary, and in every schedule of nine queries against \
+        establishes: "In ten million random schedules of an adversary, and in every schedule of eight queries against \
             NTS and MACs and of six against ANTP, from key exchange on as well as from its beginning, no client that \
             has a key of its own and a bound on the round trip believes what its server has not said, or is wrong by \
             more than half its round trip.",
