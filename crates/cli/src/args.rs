@@ -26,7 +26,7 @@ pub(crate) use self::antp::{AntpLoad, AntpQuery};
 pub(crate) use self::bench::{Bench, BenchMac, BenchVerb};
 pub(crate) use self::demo::Demo;
 pub(crate) use self::doctor::Doctor;
-pub(crate) use self::game::{Game, GameCommon, GameMac, GameSearch, GameTable, GameTrace};
+pub(crate) use self::game::{Game, GameCommon, GameMac, GameReport, GameSearch, GameTable, GameTrace};
 pub(crate) use self::keys::{
     Drill, FleetVerb, Keys, KeysVerb, OwnVerb, SealKeys, SealVerb, SymmetricKeys, SymmetricVerb,
 };

@@ -32,6 +32,20 @@ pub(crate) fn unwritable(path: &Path, error: &Error, remedy: &str) -> Failure {
     Exit::of_access(error).because(format!("cannot write {}: {error}; {remedy}", path.display()))
 }
 
+/// Writes what `option` names.
+pub(crate) fn write(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| unwritable(path, &error, &format!("name another file with {option}")))
+}
+
+/// Refuses a page that could not be written later, as that would waste everything else.
+pub(crate) fn check_page(path: Option<&Path>) -> Result<(), Failure> {
+    let check = |path| {
+        check_writable(path).map_err(|error| unwritable(path, &error, "name another file with --html"))
+    };
+    path.map_or(Ok(()), check)
+}
+
 /// Whether a file can be written later. Leaves none behind that was not there.
 pub(crate) fn check_writable(path: &Path) -> std::io::Result<()> {
     let was_there = path.exists();

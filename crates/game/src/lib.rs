@@ -11,6 +11,7 @@
 //! - [`referee`]: who has won.
 //! - [`schedule`]: adversaries without a plan, one of which tries everything up to a depth.
 //! - [`trace`]: a game in words and as a sequence diagram.
+//! - [`report`]: all of it on one page.
 //! - [`mac`]: message authentication codes, by the drafts that led to RFC 8573.
 //! - [`algebra`]: roots of polynomials over the two fields in which GMAC and Poly1305 compute.
 //! - [`verdict`]: what came of an attempt.
@@ -21,6 +22,7 @@ pub mod mac;
 pub mod model;
 pub mod protocol;
 pub mod referee;
+pub mod report;
 pub mod schedule;
 pub mod strategy;
 pub mod trace;

@@ -43,6 +43,40 @@ impl Verdict {
         matches!(self, Verdict::WinAuthentication | Verdict::WinAccuracy)
     }
 
+    /// All of them, the worst first but for the one that says nothing.
+    pub const ALL: [Verdict; 7] = [
+        Verdict::Void,
+        Verdict::WinAuthentication,
+        Verdict::WinAccuracy,
+        Verdict::Unfresh,
+        Verdict::Bound,
+        Verdict::Stall,
+        Verdict::Reject,
+    ];
+
+    /// What it means.
+    #[must_use]
+    pub const fn says(self) -> &'static str {
+        match self {
+            Verdict::Void => {
+                "the rules were broken, as by clocks that run at different rates: it says nothing"
+            }
+            Verdict::WinAuthentication => {
+                "the victim believed something that its server has not said in answer to this request"
+            }
+            Verdict::WinAccuracy => {
+                "the victim believed what its server said, and its clock is now wrong by more than half of E, the \
+                 bound on the round trip"
+            }
+            Verdict::Unfresh => "the adversary won with a secret that the definition rules out",
+            Verdict::Bound => {
+                "the victim believed what its server said, and its clock is wrong by at most half of E"
+            }
+            Verdict::Stall => "nothing was believed, and the next undisturbed exchange brings no time either",
+            Verdict::Reject => "nothing was believed, and the next undisturbed exchange brings time",
+        }
+    }
+
     /// The word for it.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -33,7 +33,7 @@ fn wandered(schedules: u64, seed: u64) {
             assert!(found.error_max <= E.to_bits() / 2 + 1, "{found:?}");
         }
         let (error, bound) = (found.error_max as f64 / 2_f64.powi(32), found.share_max as f64 / 1000.0);
-        println!("{:14} largest error {error:.6} s, {bound:.3} of its round trip", found.protocol);
+        println!("assurance: error-{} = {error:.6} s, {bound:.3} of the round trip", found.protocol);
     }
     println!("assurance: schedules = {played} schedules");
     println!("assurance: schedule-samples = {believed} samples");
@@ -50,7 +50,8 @@ fn searched(depth: impl Fn(&dyn Protocol, Start) -> usize) {
             let found = search(protocol.as_ref(), 1, start, depth, ROOM);
             worlds += found.worlds;
             moves += found.moves;
-            println!("{:14} {start:?}: depth {depth}, {} worlds", found.protocol, found.worlds);
+            let from = if start == Start::Keyed { "keys" } else { "m1" };
+            println!("assurance: {}-from-{from} = {} worlds of {depth} moves", found.protocol, found.worlds);
             assert_eq!(found.is_safe(), is_safe(protocol.as_ref()), "{:?}", found.attacks);
         }
     }

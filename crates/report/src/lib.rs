@@ -17,7 +17,7 @@ pub mod load;
 pub mod mac;
 pub mod pool;
 pub mod published;
-mod record;
+pub mod record;
 pub mod render;
 pub mod run;
 pub mod stats;
@@ -26,5 +26,5 @@ pub mod study;
 pub mod units;
 
 pub use record::Record;
-pub use render::{Joined, Report, Section};
+pub use render::{Composition, Joined, Report, Section};
 pub use run::{AntpPhases, Exchange, Failure, Host, KeyExchange, RunRecord, SchemeRun};

@@ -1,5 +1,7 @@
 //! A stored record of any kind: what `authentick report` is given.
 
+use std::mem::discriminant;
+
 use crate::load::{self, LoadRecord};
 use crate::mac::{self, MacRecord};
 use crate::render::Report;
@@ -138,4 +140,30 @@ impl Record {
             Record::NtsRates(record) => single::of_rates(record),
         }
     }
+}
+
+/// A page of load runs, or of one record of another kind.
+///
+/// # Errors
+/// If these do not belong on one page: which do.
+pub fn page(loads: &[&LoadRecord], others: &[&Record]) -> Result<String, String> {
+    let is_antp = |record: &&&Record| matches!(record, Record::Antp(_));
+    let is_mac = |record: &&&Record| matches!(record, Record::Mac(_));
+    let are_alike =
+        loads.is_empty() && others.windows(2).all(|pair| discriminant(pair[0]) == discriminant(pair[1]));
+    let alone = others.iter().find(is_antp).or_else(|| others.iter().find(is_mac));
+    Err(match (others, alone) {
+        ([], _) => return Ok(load::report(loads).page()),
+        ([other], _) if are_alike => return Ok(other.report().page()),
+        ([first, ..], _) if are_alike => {
+            format!(
+                "one page holds {}; render each with --html of its own",
+                first.what().replacen('a', "one", 1)
+            )
+        }
+        (_, Some(alone)) => format!("one page holds {} alone; render each kind on its own", alone.what()),
+        (_, None) => {
+            "one page holds load runs or a run of the demo, not both; render each kind on its own".to_owned()
+        }
+    })
 }

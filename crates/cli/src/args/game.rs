@@ -22,6 +22,8 @@ pub(crate) enum Game {
     Trace(GameTrace),
     /// Tries every schedule up to a number of moves
     Search(GameSearch),
+    /// Plays everything, and makes one report of it
+    Report(GameReport),
     /// Message authentication codes: what the drafts on MACs for NTP argue, as programs
     Mac(GameMac),
 }
@@ -81,6 +83,22 @@ pub(crate) struct GameSearch {
     /// Random schedules against each protocol, in place of all of them
     #[arg(long, value_name = "N", conflicts_with_all = ["depth", "room"])]
     pub(crate) random: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GameReport {
+    /// Also write a page, with games as sequence diagrams, to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// What decides keys and all that is drawn: the same number has the same result
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Moves in a row of an adversary that tries everything, at most; each one more takes some ten times as long
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) depth: u8,
+    /// Random schedules against each protocol
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) random: u64,
 }
 
 #[derive(Args, Debug)]

@@ -3,9 +3,7 @@
 //! `bench mac` prints the tables of the drafts on MACs for NTP, with ours beside; `study::ntp_mac::bench` measures
 //! them.
 
-use std::fs;
 use std::io;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use authentick_report::mac::report;
@@ -30,14 +28,11 @@ fn mac(arguments: &BenchMac) -> Result<Exit, Failure> {
         bench::serve(extent, io::stdin().lock(), io::stdout().lock())?;
         return Ok(Exit::Done);
     }
-    if let Some(file) = &arguments.html {
-        // First of all, as a page that cannot be written would waste everything else.
-        files::check_writable(file).map_err(|error| unwritable(file, &error))?;
-    }
+    files::check_page(arguments.html.as_deref())?;
     let (program, console, stop) = (program()?, Terminal::default(), AtomicBool::new(false));
     let record = bench::run(extent, &Caller { program: &program, console: &console, stop: &stop })?;
     if let Some(file) = &arguments.html {
-        fs::write(file, report(&record).page()).map_err(|error| unwritable(file, &error))?;
+        files::write("--html", file, &report(&record).page())?;
     }
     output::result(&match arguments.json {
         true => record.to_json(),
@@ -56,8 +51,4 @@ fn extent(arguments: &BenchMac) -> Extent {
         turn: arguments.turn_ms.unwrap_or(base.turn),
         single_count: arguments.singles.unwrap_or(base.single_count),
     }
-}
-
-fn unwritable(file: &Path, error: &io::Error) -> Failure {
-    files::unwritable(file, error, "name another file with --html")
 }

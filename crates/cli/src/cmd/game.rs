@@ -4,15 +4,16 @@ use std::fmt::Display;
 
 use authentick_game::mac::limits::MESSAGES_LOG2;
 use authentick_game::mac::{Program, Results};
+use authentick_game::report::Whole;
 use authentick_game::schedule::Searches;
 use authentick_game::strategy::{Listing, Table};
 use authentick_game::trace::{self, Trace};
 use authentick_game::{protocol, strategy};
 use serde::Serialize;
 
-use crate::args::{Game, GameCommon, GameMac, GameSearch, GameTable, GameTrace};
+use crate::args::{Game, GameCommon, GameMac, GameReport, GameSearch, GameTable, GameTrace};
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{files, output};
 
 pub(crate) fn run(game: &Game) -> Result<Exit, Failure> {
     match game {
@@ -20,6 +21,7 @@ pub(crate) fn run(game: &Game) -> Result<Exit, Failure> {
         Game::Table(arguments) => table(arguments),
         Game::Trace(arguments) => trace(arguments),
         Game::Search(arguments) => search(arguments),
+        Game::Report(arguments) => report(arguments),
         Game::Mac(arguments) => mac(arguments),
     }
 }
@@ -45,8 +47,7 @@ fn trace(arguments: &GameTrace) -> Result<Exit, Failure> {
     let (trace, played) =
         Trace::named(strategy, protocol, *seed).map_err(|error| Exit::Usage.because(error.to_string()))?;
     match svg {
-        Some(file) => std::fs::write(file, trace::svg(&trace))
-            .map_err(|error| Exit::Internal.because(format!("{}: {error}", file.display())))?,
+        Some(file) => files::write("--svg", file, &trace::svg(&trace))?,
         None if *log => output::result(&played.log.to_string()),
         None => output::result(&format!("{trace}\n{}", trace::text(&trace))),
     }
@@ -61,6 +62,16 @@ fn search(GameSearch { common, depth, room, random }: &GameSearch) -> Result<Exi
     let searches = searches.play(&protocols, || progress.inc(1));
     progress.finish_and_clear();
     ended(*json, &searches, searches.is_as_expected())
+}
+
+fn report(GameReport { html, seed, depth, random }: &GameReport) -> Result<Exit, Failure> {
+    files::check_page(html.as_deref())?;
+    let progress = output::progress(Whole::PARTS, "playing");
+    let whole = Whole::play(*seed, usize::from(*depth), *random, &Program::ALL, || progress.inc(1));
+    progress.finish_and_clear();
+    let report = whole.report();
+    html.iter().try_for_each(|file| files::write("--html", file, &report.page()))?;
+    ended(false, &report.text(), whole.is_as_expected())
 }
 
 fn mac(GameMac { program, seed, queries, json }: &GameMac) -> Result<Exit, Failure> {

@@ -1,16 +1,15 @@
 //! `authentick report`: stored runs to text, to a page, and against an older run.
 
 use std::fs;
-use std::mem::discriminant;
 use std::path::Path;
 
+use authentick_report::load::LoadRecord;
 use authentick_report::load::compare::against;
-use authentick_report::load::{self, LoadRecord};
-use authentick_report::{Record, stored};
+use authentick_report::{Record, record, stored};
 
 use crate::args::Report;
 use crate::exit::{Exit, Failure};
-use crate::files::{unreadable, unwritable, wrong};
+use crate::files::{unreadable, write, wrong};
 use crate::output;
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
@@ -60,8 +59,8 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
         let records: Vec<&LoadRecord> =
             old.iter().chain(loads.iter().map(|(_, load)| load)).map(|load| &**load).collect();
         let others: Vec<&Record> = others.iter().map(|(_, other)| other).collect();
-        fs::write(file, page(&records, &others)?)
-            .map_err(|error| unwritable(file, &error, "name another file with --html"))?;
+        let page = record::page(&records, &others).map_err(|message| Exit::Usage.because(message))?;
+        write("--html", file, &page)?;
         out += &format!("\nreport: {}\n", file.display());
     }
     output::result(&out);
@@ -69,30 +68,6 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
         true => Ok(Exit::Done),
         false => Err(Exit::GATE_FAILED.because(format!("the gate failed: {}", failed.join("; ")))),
     }
-}
-
-/// A page holds load runs, or one record of another kind.
-fn page(loads: &[&LoadRecord], others: &[&Record]) -> Result<String, Failure> {
-    let is_antp = |record: &&&Record| matches!(record, Record::Antp(_));
-    let is_mac = |record: &&&Record| matches!(record, Record::Mac(_));
-    let are_alike =
-        loads.is_empty() && others.windows(2).all(|pair| discriminant(pair[0]) == discriminant(pair[1]));
-    let alone = others.iter().find(is_antp).or_else(|| others.iter().find(is_mac));
-    let message = match (others, alone) {
-        ([], _) => return Ok(load::report(loads).page()),
-        ([other], _) if are_alike => return Ok(other.report().page()),
-        ([first, ..], _) if are_alike => {
-            format!(
-                "one page holds {}; render each with --html of its own",
-                first.what().replacen('a', "one", 1)
-            )
-        }
-        (_, Some(alone)) => format!("one page holds {} alone; render each kind on its own", alone.what()),
-        (_, None) => {
-            "one page holds load runs or a run of the demo, not both; render each kind on its own".to_owned()
-        }
-    };
-    Err(Exit::Usage.because(message))
 }
 
 /// A load record that an option names.

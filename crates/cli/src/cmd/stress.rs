@@ -19,11 +19,8 @@ const CLIENT_COUNT: u32 = 64;
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
-    let unwritable = |error: std::io::Error| {
-        let exit = Exit::of_access(&error);
-        let file = arguments.report.display();
-        exit.because(format!("{file}: cannot write: {error}; name another file after SECONDS"))
-    };
+    let remedy = "name another file after SECONDS";
+    let unwritable = |error| files::unwritable(&arguments.report, &error, remedy);
     // First of all, as a report that cannot be written would waste the run.
     files::check_writable(&arguments.report).map_err(unwritable)?;
     let target =

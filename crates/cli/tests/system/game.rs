@@ -65,6 +65,29 @@ fn strategy_is_played_listed_and_shown_in_every_form() {
 }
 
 #[test]
+fn report_is_one_page_of_all_that_is_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("game.html");
+    let small = ["report", "--depth", "1", "--random", "20"];
+    let printed = words(&[&small[..], &["--html", file.to_str().unwrap()]].concat());
+    assert!(
+        printed.contains("each ended as the theory says") && printed.contains("nobody wins"),
+        "{printed}"
+    );
+    assert!(printed.contains("Three ways of replacing a GMAC key"), "{printed}");
+    let page = fs::read_to_string(&file).unwrap();
+    assert!(page.contains("rewrite-times against plain: WIN-AUTH") && page.contains("class=\"sequence\""));
+    // Before anything is played.
+    let output = authentick(["game", "report", "--depth", "16", "--html", "/no/such/a.html"]);
+    assert!(
+        text(&output).contains("/no/such/a.html") && text(&output).contains("--html"),
+        "{}",
+        text(&output)
+    );
+    assert_ne!(output.status.code(), Some(0));
+}
+
+#[test]
 fn what_there_is_not_is_named() {
     for (arguments, said) in [
         (&["play", "no-such"][..], "possible values"),

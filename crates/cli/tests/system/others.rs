@@ -5,7 +5,7 @@
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use authentick_game::verdict::Verdict;
@@ -30,6 +30,12 @@ const HOUR: NtpSpan = NtpSpan::from_nanos(3_600_000_000_000);
 
 /// Rows that are played at once, each against all clients.
 const ROWS_AT_ONCE: usize = 3;
+
+/// How long ntpd-rs goes on after an answer that it did not believe: it asks twice more.
+const NTPD_RS_ROUNDS: Duration = Duration::from_secs(5);
+
+/// How long a client may say nothing at all.
+const PATIENCE_MAX: Duration = Duration::from_secs(60);
 
 /// How long a server has for an answer.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -168,8 +174,44 @@ fn chrony(row: &Row, is_nts: bool) -> Verdict {
     verdict(wrong)
 }
 
-/// facebook/time's test client asks once, and says whether it believes the answer, but not what time it is: so what it
-/// believes counts by what was put before it.
+/// The verdict on a client that says whether it believes an answer, but not what time it is then: what it believes
+/// counts by what was put before it.
+fn as_put_before(row: &Row, believed: bool) -> Verdict {
+    verdict(believed.then_some(match row.id {
+        "rewrite-times" | "blind-guess" | "strip" | "replay" => 3_600.0,
+        id if id.starts_with("delay") => 0.6,
+        _ => 0.0,
+    }))
+}
+
+/// ntpd-rs asks every two seconds, and logs whether it believes an answer.
+fn ntpd_rs(row: &Row, is_nts: bool) -> Verdict {
+    let ntpd_rs = NtpdRs::find().expect("it was found before");
+    let lab = Lab::new();
+    let (server, relay) = behind(&lab, (row.change)());
+    let client = match is_nts {
+        true => ntpd_rs.talkative_client(&lab, server.ke),
+        false => ntpd_rs.talkative_plain_client(&lab, relay.address()),
+    };
+    let (begun, mut first_rejected) = (Instant::now(), None);
+    loop {
+        let log = client.process.log();
+        if log.contains("Packet accepted for processing") {
+            return as_put_before(row, true);
+        }
+        let is_rejected = ["Received old/unexpected packet", "received invalid packet"];
+        if first_rejected.is_none() && is_rejected.iter().any(|words| log.contains(words)) {
+            first_rejected = Some(Instant::now());
+        }
+        if first_rejected.is_some_and(|first| first.elapsed() > NTPD_RS_ROUNDS) {
+            return as_put_before(row, false);
+        }
+        assert!(begun.elapsed() < PATIENCE_MAX, "{}: ntpd-rs says nothing of any answer: {log}", row.id);
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// facebook/time's test client asks once, and says whether it believes the answer.
 fn facebook_time(row: &Row) -> Verdict {
     let client = FacebookTime::find().expect("it was found before");
     let lab = Lab::new();
@@ -178,30 +220,32 @@ fn facebook_time(row: &Row) -> Verdict {
     let relay = Relay::on_loopback(port, server.ntp, Changed((row.change)()));
     let output = client.ask_once(&lab, server.ke, relay.address());
     let believed = output.status.success() && text(&output).contains("[ntp] PASS");
-    verdict(believed.then_some(match row.id {
-        "rewrite-times" | "blind-guess" | "strip" | "replay" => 3_600.0,
-        id if id.starts_with("delay") => 0.6,
-        _ => 0.0,
-    }))
+    as_put_before(row, believed)
 }
 
 /// All rows against all clients, a line each.
 fn clients() -> String {
-    let columns = ["chrony, plain", "chrony, NTS", "facebook/time, NTS"];
-    let mut table = format!("| strategy | {} |\n|---|---|---|---|\n", columns.join(" | "));
+    let columns = ["chrony, plain", "chrony, NTS", "ntpd-rs, plain", "ntpd-rs, NTS", "facebook/time, NTS"];
+    let rule = "|---".repeat(1 + columns.len());
+    let mut table = format!("| strategy | {} |\n{rule}|\n", columns.join(" | "));
     // Clients wait for most of their time; more at once would keep the tests beside this one from their deadlines.
     let verdicts = ROWS.chunks(ROWS_AT_ONCE).flat_map(|rows| {
         thread::scope(|scope| {
             let begun: Vec<_> = rows
                 .iter()
                 .map(|row| {
-                    let plain = (row.id != "strip").then(|| scope.spawn(|| chrony(row, false)));
-                    let nts = Some(scope.spawn(|| chrony(row, true)));
-                    let other = row.options.is_empty().then(|| scope.spawn(|| facebook_time(row)));
-                    [plain, nts, other]
+                    // Without authentication there is nothing to strip; only chrony has options.
+                    let (is_for_plain, is_for_all) = (row.id != "strip", row.options.is_empty());
+                    [
+                        is_for_plain.then(|| scope.spawn(|| chrony(row, false))),
+                        Some(scope.spawn(|| chrony(row, true))),
+                        (is_for_plain && is_for_all).then(|| scope.spawn(|| ntpd_rs(row, false))),
+                        is_for_all.then(|| scope.spawn(|| ntpd_rs(row, true))),
+                        is_for_all.then(|| scope.spawn(|| facebook_time(row))),
+                    ]
                 })
                 .collect();
-            let ended = |row: [Option<thread::ScopedJoinHandle<'_, Verdict>>; 3]| {
+            let ended = |row: [Option<thread::ScopedJoinHandle<'_, Verdict>>; 5]| {
                 row.map(|one| one.map(|handle| handle.join().unwrap()))
             };
             begun.into_iter().map(ended).collect::<Vec<_>>()

@@ -23,6 +23,11 @@ pub enum Call {
         peer: Party,
         time: u64,
     },
+    Impersonate {
+        party: Party,
+        peer: Party,
+        time: u64,
+    },
     GoOn {
         session: SessionId,
         advances: Vec<i64>,
@@ -68,6 +73,9 @@ impl Call {
             Call::CreateClient { party, peer, time } => {
                 model.create_client(*party, *peer, NtpTime::from_bits(*time));
             }
+            Call::Impersonate { party, peer, time } => {
+                model.impersonate(*party, *peer, NtpTime::from_bits(*time));
+            }
             Call::GoOn { session, advances } => {
                 model.go_on(*session, &spans(advances));
             }
@@ -90,7 +98,7 @@ impl Call {
 
     /// Whether a game without it can be asked the others: sessions keep their numbers.
     const fn may_be_left_out(&self) -> bool {
-        !matches!(self, Call::CreateServer { .. } | Call::CreateClient { .. })
+        !matches!(self, Call::CreateServer { .. } | Call::CreateClient { .. } | Call::Impersonate { .. })
     }
 }
 

@@ -185,9 +185,35 @@ impl<'p> Model<'p> {
     /// # Panics
     /// If `peer` is no server, or `party` is one.
     pub fn create_client(&mut self, party: Party, peer: Party, time: NtpTime) -> (SessionId, Vec<Vec<u8>>) {
+        let (id, reply) = self.create(party, peer, peer, time);
+        let call = || Call::CreateClient { party, peer, time: time.to_bits() };
+        self.log.note(self.now, || (call(), reply.clone()));
+        (id, reply.messages)
+    }
+
+    /// Create, for a client whose ideal key exchange the adversary answers in the name of `peer`, with a server of its
+    /// own and the long-term secret, which it knows from then on. Returns the key that both have, too.
+    ///
+    /// # Panics
+    /// As [`Model::create_client`].
+    pub fn impersonate(
+        &mut self,
+        party: Party,
+        peer: Party,
+        time: NtpTime,
+    ) -> (SessionId, Vec<Vec<u8>>, Option<Secret>) {
+        self.corrupted.push(peer);
+        let (id, reply) = self.create(party, peer, OTHER_SERVER, time);
+        let call = || Call::Impersonate { party, peer, time: time.to_bits() };
+        self.log.note(self.now, || (call(), reply.clone()));
+        (id, reply.messages, self.client_mut(id).client.secret())
+    }
+
+    /// A session of `party` with `peer`, and its first message. What comes before the first message is with `host`.
+    fn create(&mut self, party: Party, peer: Party, host: Party, time: NtpTime) -> (SessionId, Reply) {
         assert!(party.0 >= SERVER_COUNT && peer.0 < SERVER_COUNT, "clients ask servers");
         let seed = self.entropy(party, &[&self.sessions.len().to_be_bytes()]);
-        let mut server = self.servers[peer.0].borrow_mut();
+        let mut server = self.servers[host.0].borrow_mut();
         server.reseed(seed);
         let client = self.protocol.client(party, &mut server, self.seed);
         drop(server);
@@ -195,9 +221,7 @@ impl<'p> Model<'p> {
         self.sessions.push(Session::Client(Box::new(session)));
         let id = self.sessions.len() - 1;
         let reply = self.client_goes_on(id, &[]);
-        let call = || Call::CreateClient { party, peer, time: time.to_bits() };
-        self.log.note(self.now, || (call(), reply.clone()));
-        (id, reply.messages)
+        (id, reply)
     }
 
     /// Send without a message: the client goes on with its next request, after `advances` at its looks at the clock.

@@ -110,6 +110,15 @@ impl<'p> Play<'p> {
         victim
     }
 
+    /// The victim, whose key exchange the adversary has answered with the server's long-term secret, and the key that
+    /// both have from it.
+    pub fn impersonated(&mut self) -> Option<Secret> {
+        let (victim, messages, secret) = self.model.impersonate(VICTIM, SERVER, START + WRONG);
+        self.seen.extend(messages.iter().cloned());
+        (self.victim, self.request) = (Some(victim), messages.into_iter().next().unwrap_or_default());
+        secret
+    }
+
     pub(super) fn victim_session(&mut self) -> SessionId {
         self.victim()
     }

@@ -40,6 +40,7 @@ fn each_clause_of_freshness_prevents_an_attack() {
     let shown = [
         (Clause::Reveal, "reveal-first", "nts-e"),
         (Clause::Corrupt, "corrupt-first", "antp"),
+        (Clause::Corrupt, "impersonate", "nts-e"),
         (Clause::State, "state-leak", "nts-e"),
         (Clause::State, "state-leak", "antp-separate"),
         (Clause::Symmetric, "unequal-clocks", "antp"),

@@ -110,36 +110,50 @@ const LANE_PX: usize = 230;
 const STEP_PX: usize = 26;
 const TOP_PX: usize = 66;
 
+/// Length and half the height of the head of an arrow.
+const HEAD_PX: usize = 8;
+
 /// The diagram as a picture that stands by itself. Its colours follow the reader's theme.
 #[must_use]
 pub fn svg(trace: &Trace) -> String {
     const STYLE: &str = "svg{font:13px system-ui,sans-serif;background:#fff;color:#1b1b1b}\
-        text{fill:currentColor}.lane{stroke:#8a8a8a;stroke-dasharray:2 4}.said{stroke:#1b5e9e}\
-        .made{stroke:#b3261e;stroke-dasharray:6 3}.h{font-weight:600}.r{font-size:12px}\
-        @media(prefers-color-scheme:dark){svg{background:#161616;color:#e8e8e8}.said{stroke:#7db8f0}\
-        .made{stroke:#ff8a80}}";
+        text{fill:currentColor;font-size:12px}.lane{stroke:#8a8a8a;stroke-dasharray:2 4}.said{stroke:#1b5e9e}\
+        .made{stroke:#b3261e;stroke-dasharray:6 3}.said-head{fill:#1b5e9e}.made-head{fill:#b3261e}\
+        .name{font-weight:600;font-size:13px}@media(prefers-color-scheme:dark){svg{background:#161616;color:#e8e8e8}\
+        .said{stroke:#7db8f0}.made{stroke:#ff8a80}.said-head{fill:#7db8f0}.made-head{fill:#ff8a80}}";
+    let (width, height, body) = drawn(trace);
+    let title = escaped(&trace.title);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n<text class=\"name\" x=\"12\" y=\"22\">{title}</text>\n\
+         {body}</svg>\n"
+    )
+}
+
+/// The same for a page that has a style for it and says elsewhere what is played.
+#[must_use]
+pub fn inline(trace: &Trace) -> String {
+    let (width, height, body) = drawn(trace);
+    let (title, top) = (escaped(&trace.title), TOP_PX / 2);
+    format!(
+        "<svg class=\"sequence\" viewBox=\"0 {top} {width} {}\" width=\"{width}\" role=\"img\">\n\
+         <title>{title}</title>\n{body}</svg>\n",
+        height - top
+    )
+}
+
+/// Width, height, and what is below the title.
+fn drawn(trace: &Trace) -> (usize, usize, String) {
     let (lanes, steps) = (lanes(trace), summed(&trace.steps));
     let x = |lane: Lane| MARGIN_PX + LANE_PX * lanes.iter().position(|one| *one == lane).unwrap_or(0);
     // The last lane's remarks stand to its right.
     let (width, height) = (MARGIN_PX + LANE_PX * (lanes.len() + 1), TOP_PX + STEP_PX * (steps.len() + 1));
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\">\n\
-         <title>{}</title>\n<style>{STYLE}</style>\n<defs>",
-        escaped(&trace.title)
-    );
-    for (class, colour) in [("said", "#1b5e9e"), ("made", "#b3261e")] {
-        let _ = write!(
-            out,
-            "<marker id=\"{class}\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
-             orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"{colour}\"/></marker>"
-        );
-    }
-    let _ = writeln!(out, "</defs>\n<text class=\"h\" x=\"12\" y=\"22\">{}</text>", escaped(&trace.title));
+    let mut out = String::new();
     for lane in &lanes {
         let (x, end) = (x(*lane), height - STEP_PX / 2);
         let _ = writeln!(
             out,
-            "<text class=\"h\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
+            "<text class=\"name\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
              <line class=\"lane\" x1=\"{x}\" y1=\"{}\" x2=\"{x}\" y2=\"{end}\"/>",
             TOP_PX - 16,
             lane.name(),
@@ -150,29 +164,38 @@ pub fn svg(trace: &Trace) -> String {
     for (row, (step, count)) in steps.into_iter().enumerate() {
         let y = TOP_PX + STEP_PX * row + STEP_PX / 2;
         if before != Some(step.now) {
-            let _ = writeln!(out, "<text class=\"r\" x=\"12\" y=\"{}\">{}</text>", y + 4, time(step.now));
+            let _ = writeln!(out, "<text x=\"12\" y=\"{}\">{}</text>", y + 4, time(step.now));
         }
         before = Some(step.now);
         match &step.event {
             Event::Message { from, to, kind, is_forged } => {
-                let (from, to) = (x(*from), x(*to));
-                let class = if *is_forged { "made" } else { "said" };
+                out += &arrow(x(*from), x(*to), y, *is_forged);
                 let times = if count > 1 { format!(", {count} such") } else { String::new() };
                 let _ = writeln!(
                     out,
-                    "<line class=\"{class}\" x1=\"{from}\" y1=\"{y}\" x2=\"{to}\" y2=\"{y}\" \
-                     marker-end=\"url(#{class})\"/><text class=\"r\" x=\"{}\" y=\"{}\" \
-                     text-anchor=\"middle\">{}{times}</text>",
-                    (from + to) / 2,
+                    "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}{times}</text>",
+                    (x(*from) + x(*to)) / 2,
                     y - 4,
                     escaped(kind)
                 );
             }
             Event::Remark { lane, words } => {
                 let (x, y) = (x(*lane) + 8, y + 4);
-                let _ = writeln!(out, "<text class=\"r\" x=\"{x}\" y=\"{y}\">{}</text>", escaped(words));
+                let _ = writeln!(out, "<text x=\"{x}\" y=\"{y}\">{}</text>", escaped(words));
             }
         }
     }
-    out + "</svg>\n"
+    (width, height, out)
+}
+
+/// An arrow, dashed if the adversary has made or changed what it stands for. Its head is drawn and not a marker, so
+/// that several pictures can stand on one page.
+fn arrow(from: usize, to: usize, y: usize, is_forged: bool) -> String {
+    let class = if is_forged { "made" } else { "said" };
+    let base = if to > from { to - HEAD_PX } else { to + HEAD_PX };
+    let (above, below) = (y - HEAD_PX / 2, y + HEAD_PX / 2);
+    format!(
+        "<line class=\"{class}\" x1=\"{from}\" y1=\"{y}\" x2=\"{base}\" y2=\"{y}\"/>\
+         <polygon class=\"{class}-head\" points=\"{to},{y} {base},{above} {base},{below}\"/>"
+    )
 }

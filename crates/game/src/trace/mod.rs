@@ -6,7 +6,7 @@ use std::fmt;
 
 use authentick_wire::time::NtpSpan;
 
-pub use self::diagram::{Lane, svg, text};
+pub use self::diagram::{Lane, inline, svg, text};
 use crate::model::{Call, Entry, OTHER_CLIENT, OTHER_SERVER, Party, SERVER, SERVICE, SessionId, VICTIM};
 use crate::protocol::{self, Protocol};
 use crate::strategy::{self, Played};
@@ -130,6 +130,12 @@ impl Tracing<'_> {
             Call::CreateServer { party, .. } => self.sessions.push(*party),
             Call::CreateClient { party, .. } => {
                 self.sessions.push(*party);
+                self.sends(now, Lane::of(*party), &entry.messages);
+            }
+            Call::Impersonate { party, peer, .. } => {
+                self.remark(now, Lane::of(*peer), "long-term secret revealed".to_owned());
+                self.sessions.push(*party);
+                self.remark(now, Lane::of(*party), "exchanges keys with the adversary".to_owned());
                 self.sends(now, Lane::of(*party), &entry.messages);
             }
             Call::GoOn { session, .. } => self.sends(now, self.lane(*session), &entry.messages),
@@ -295,8 +301,15 @@ mod tests {
         let trace = trace("replay", &Plain { bound: None });
         let picture = svg(&trace);
         let messages = trace.steps.iter().filter(|step| matches!(step.event, Event::Message { .. })).count();
-        assert_eq!(picture.matches("marker-end").count(), messages);
+        assert_eq!(picture.matches("<polygon").count(), messages);
         assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"), "{picture}");
         assert_eq!(picture.matches("<text").count(), picture.matches("</text>").count());
+    }
+
+    #[test]
+    fn several_pictures_stand_on_one_page() {
+        let picture = inline(&trace("replay", &Plain { bound: None }));
+        assert!(!picture.contains(" id=") && !picture.contains("<style"), "{picture}");
+        assert!(picture.starts_with("<svg class=\"sequence\" "), "{picture}");
     }
 }

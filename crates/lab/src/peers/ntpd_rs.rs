@@ -47,16 +47,31 @@ impl NtpdRs {
     /// The same, for a lab that has several: its files have this name.
     #[must_use]
     pub fn client_called(&self, lab: &Lab, name: &str, ke: SocketAddr) -> NtpdRsClient {
+        self.client_of(lab, name, &nts(lab, ke), "info", 4)
+    }
+
+    /// A client of one NTS source that asks every two seconds and logs what becomes of each answer.
+    #[must_use]
+    pub fn talkative_client(&self, lab: &Lab, ke: SocketAddr) -> NtpdRsClient {
+        self.client_of(lab, "ntpd-rs", &nts(lab, ke), "trace", 1)
+    }
+
+    /// The same without authentication, of the server at `ntp`.
+    #[must_use]
+    pub fn talkative_plain_client(&self, lab: &Lab, ntp: SocketAddr) -> NtpdRsClient {
+        self.client_of(lab, "ntpd-rs", &format!("mode = \"server\"\naddress = \"{ntp}\"\n"), "trace", 1)
+    }
+
+    /// A client that asks `source` every 2^`poll` seconds.
+    fn client_of(&self, lab: &Lab, name: &str, source: &str, log_level: &str, poll: u8) -> NtpdRsClient {
         let config = lab.path().join(format!("{name}.toml"));
         let socket = lab.path().join(format!("{name}.sock"));
         let text = format!(
-            "[observability]\nlog-level = \"info\"\nobservation-path = {socket:?}\n\
-             [[source]]\nmode = \"nts\"\naddress = \"localhost:{}\"\ncertificate-authority = {:?}\n\
-             [source-defaults]\npoll-interval-limits = {{ min = 4, max = 4 }}\ninitial-poll-interval = 4\n\
+            "[observability]\nlog-level = \"{log_level}\"\nobservation-path = {socket:?}\n[[source]]\n{source}\
+             [source-defaults]\npoll-interval-limits = {{ min = {poll}, max = {poll} }}\n\
+             initial-poll-interval = {poll}\n\
              [synchronization]\nminimum-agreeing-sources = 1\nsingle-step-panic-threshold = \"inf\"\n\
-             startup-step-panic-threshold = \"inf\"\n",
-            ke.port(),
-            lab.ca()
+             startup-step-panic-threshold = \"inf\"\n"
         );
         NtpdRsClient { process: self.start(&config, &text), control: self.control.clone(), config }
     }
@@ -75,6 +90,12 @@ impl NtpdRs {
         command.arg("-c").arg(config);
         start_sandboxed(command)
     }
+}
+
+/// The lines of an NTS source.
+fn nts(lab: &Lab, ke: SocketAddr) -> String {
+    let (port, ca) = (ke.port(), lab.ca());
+    format!("mode = \"nts\"\naddress = \"localhost:{port}\"\ncertificate-authority = {ca:?}\n")
 }
 
 /// ntpd-rs as a client.

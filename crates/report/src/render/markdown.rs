@@ -2,7 +2,7 @@
 //!
 //! Nothing of a record becomes markup, or a control character.
 
-use super::text::printable;
+use super::text::{lines_as_they_are, printable};
 use super::{Block, Heading, Joined, Mark, Medium, Prose, Report, Section, Table};
 
 /// Characters that would be markup wherever they stand.
@@ -53,6 +53,11 @@ fn written(table_level: usize, block: &Block) -> String {
             &mut terms.iter().map(|(term, meaning)| format!("**{}** {}", escaped(term), marked(meaning))),
         ),
         Block::Table(table) => titled(table_level, &table.name) + &rows(table),
+        Block::Shown { name, words, .. } => {
+            // Nothing in a line ends the fence.
+            let words = lines_as_they_are(words).replace("```", "\u{b4}\u{b4}\u{b4}");
+            format!("**{}**\n\n```text\n{words}```\n\n", escaped(name))
+        }
         Block::Label(_) | Block::Figure { .. } => String::new(),
     }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use crate::study::tally::Tally;
 
 mod chart;
+mod compose;
 pub(crate) mod csv;
 mod dots;
 mod intervals;
@@ -20,6 +21,7 @@ mod table;
 pub(crate) mod text;
 
 pub(crate) use self::chart::{Chart, Line, Point, Unit};
+pub use self::compose::Composition;
 pub(crate) use self::dots::{Count, Dots, Marker, Series, Value};
 pub(crate) use self::intervals::{Group, Intervals, Kind, Line as IntervalLine};
 pub use self::page::escaped;
@@ -174,6 +176,13 @@ pub(crate) enum Block {
     /// A heading of the text, above the block that follows.
     Label(String),
     Table(Table),
+    /// What is long, under its name, which the page shows when it is asked for: a picture that is markup, and the same
+    /// in words, whose lines stay as they are.
+    Shown {
+        name: String,
+        svg: Option<String>,
+        words: String,
+    },
     /// A picture with its caption, and what is said instead if there is nothing to draw. The text has none.
     Figure {
         drawing: Box<dyn Drawing>,

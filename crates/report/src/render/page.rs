@@ -15,7 +15,7 @@ mod block;
 mod tests;
 
 use self::anchor::{Names, within};
-use super::{Layout, Medium, Report, Section};
+use super::{Block, Layout, Medium, Report, Section};
 use crate::units::plural;
 
 #[cfg(test)]
@@ -24,6 +24,9 @@ pub(crate) use self::tests::{assert_escaped, assert_titled, assert_two_figures, 
 /// A page with fewer headings has no contents.
 const CONTENTS_MIN: usize = 4;
 const RECORDS: &str = "Records";
+
+/// Style of what only some reports have.
+const SHOWN_STYLE: &str = include_str!("shown.css");
 
 const fn style(layout: Layout) -> &'static str {
     match layout {
@@ -36,16 +39,19 @@ const fn style(layout: Layout) -> &'static str {
 }
 
 pub(super) fn report(report: &Report) -> String {
-    let Report { title, layout, sections: _, tally, files } = report;
+    let Report { title, layout, sections, tally, files } = report;
     let has_links = *layout == Layout::Nested || tally.is_some() || !files.is_empty();
-    let mut page = Page::begun(title, *layout, has_links);
+    let is_shown =
+        |section: &Section| section.shown(Medium::Page).any(|block| matches!(block, Block::Shown { .. }));
+    let extra = if sections.iter().any(is_shown) { SHOWN_STYLE } else { "" };
+    let mut page = Page::begun(title, *layout, extra, has_links);
     page.report(report);
     page.ended()
 }
 
 /// Reports one after the other, with contents that link to them. Their headings are a level lower.
 pub(super) fn joined(title: &str, front: &Report, parts: &[(&'static str, Report)]) -> String {
-    let mut page = Page::begun(title, Layout::Nested, true);
+    let mut page = Page::begun(title, Layout::Nested, "", true);
     page.sections(front.layout, &front.sections);
     page.add(format_args!("<nav aria-label=\"Contents\">\n<ul>\n"));
     for (id, part) in parts {
@@ -81,7 +87,7 @@ struct Page {
 }
 
 impl Page {
-    fn begun(title: &str, layout: Layout, has_links: bool) -> Self {
+    fn begun(title: &str, layout: Layout, extra: &str, has_links: bool) -> Self {
         let (title, style) = (escaped(title), style(layout));
         let mut page = Page {
             html: String::new(),
@@ -95,7 +101,7 @@ impl Page {
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+             <title>{title}</title>\n<style>\n{style}{extra}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
         ));
         page
     }

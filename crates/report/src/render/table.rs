@@ -13,6 +13,8 @@ pub(crate) struct Table {
     pub(crate) notes: Vec<String>,
     /// Minimum widths of the text's columns, one space apart; `None`: as wide as their contents, two spaces apart.
     pub(crate) widths: Option<&'static [usize]>,
+    /// Whether the page shows it at once, however long it is.
+    pub(crate) is_open: bool,
 }
 
 /// A column of a table.
@@ -53,6 +55,8 @@ pub(crate) struct Row {
     pub(crate) cells: Vec<String>,
     /// Where its first cell leads, on the page.
     pub(crate) link: Option<Link>,
+    /// The columns whose cells stand out on the page.
+    pub(crate) warned: Vec<usize>,
 }
 
 /// A place on a page.
@@ -92,8 +96,16 @@ impl Table {
     /// A table with a row for each of these, to which columns are added.
     pub(crate) fn of<R>(name: impl Into<String>, rows: impl IntoIterator<Item = R>) -> Filling<R> {
         let of: Vec<R> = rows.into_iter().collect();
-        let rows = vec![Row { weight: Weight::Plain, cells: Vec::new(), link: None }; of.len()];
-        let table = Table { name: name.into(), columns: Vec::new(), rows, notes: Vec::new(), widths: None };
+        let row = Row { weight: Weight::Plain, cells: Vec::new(), link: None, warned: Vec::new() };
+        let rows = vec![row; of.len()];
+        let table = Table {
+            name: name.into(),
+            columns: Vec::new(),
+            rows,
+            notes: Vec::new(),
+            widths: None,
+            is_open: false,
+        };
         Filling { table, of }
     }
 
@@ -168,6 +180,21 @@ impl<R> Filling<R> {
     /// Says where the first cell of each row leads.
     pub(crate) fn linked(mut self, link: impl Fn(&R) -> Link) -> Self {
         self.table.rows.iter_mut().zip(&self.of).for_each(|(row, of)| row.link = Some(link(of)));
+        self
+    }
+
+    /// The page shows it at once, however long it is.
+    pub(super) fn open(mut self) -> Self {
+        self.table.is_open = true;
+        self
+    }
+
+    /// Cells of which that `is_warned` stand out on the page.
+    pub(super) fn warned(mut self, is_warned: impl Fn(&str) -> bool) -> Self {
+        for row in &mut self.table.rows {
+            let cells = row.cells.iter().enumerate();
+            row.warned = cells.filter(|(_, cell)| is_warned(cell)).map(|(index, _)| index).collect();
+        }
         self
     }
 

@@ -62,8 +62,16 @@ fn write(out: &mut String, layout: Layout, block: &Block) {
             *out += &lines(layout, table);
             table.notes.iter().for_each(|note| say(out, layout, note));
         }
+        Block::Shown { name, words, .. } => {
+            *out += &format!("\n{}:\n{}", printable(name), lines_as_they_are(words));
+        }
         Block::Figure { .. } => {}
     }
+}
+
+/// Lines without what could steer a terminal, each with its end.
+pub(super) fn lines_as_they_are(words: &str) -> String {
+    words.lines().map(|line| format!("{}\n", printable(line))).collect()
 }
 
 /// A sentence on a line of its own; if it is folded, on several, the further ones indented.

@@ -4,7 +4,7 @@ use super::{BOUND, REJECT, STALL, UNFRESH, WIN};
 use crate::model::{OTHER_CLIENT, SERVER, START};
 use crate::strategy::{Expected, Play, SHORT, Strategy};
 
-pub(super) const ROWS: [Strategy; 8] = [
+pub(super) const ROWS: [Strategy; 9] = [
     Strategy {
         id: "others-key",
         title: "learn another client's key, and forge with it",
@@ -46,6 +46,19 @@ pub(super) const ROWS: [Strategy; 8] = [
             play.deliver_all(&[forged]);
         },
         expected: Expected::of([None, UNFRESH, UNFRESH, REJECT, UNFRESH, UNFRESH]),
+    },
+    Strategy {
+        id: "impersonate",
+        title: "learn the key of the server's certificate, exchange keys in its name, and forge",
+        says: "Forward secrecy is about sessions that were. With the certificate's key the adversary is the server to \
+               whoever exchanges keys from then on, so that no session with a corrupted server is fresh.",
+        play: |play| {
+            let secret = play.impersonated();
+            let request = play.first_request();
+            let forged = play.forge(secret.as_ref(), &request);
+            play.deliver_all(&[forged]);
+        },
+        expected: Expected::of([None, None, None, UNFRESH, None, None]),
     },
     Strategy {
         id: "reveal-after",

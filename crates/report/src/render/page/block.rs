@@ -5,6 +5,7 @@ use std::fmt;
 use super::anchor::{csv_link, slug, within};
 use super::{Page, escaped};
 use crate::render::plot::{NARROW, WIDE};
+use crate::render::text::lines_as_they_are as lines;
 use crate::render::{
     ABSENT, Block, Drawing, Heading, Key, Layout, Link, Mark, Medium, Prose, Row, Table, Tone, Weight, csv,
 };
@@ -35,6 +36,7 @@ impl Page {
             Block::Terms(terms) => self.terms(terms),
             Block::Label(_) => {}
             Block::Table(table) => self.table(layout, table),
+            Block::Shown { name, svg, words } => self.shown(name, svg.as_deref(), words),
             Block::Figure { drawing, caption, otherwise } => {
                 if let (false, Some(otherwise)) = (self.figure(&**drawing, caption), otherwise) {
                     self.add(format_args!("<p>{}</p>\n", escaped(otherwise)));
@@ -52,6 +54,24 @@ impl Page {
         if name.is_some() {
             self.add(format_args!("</details>\n"));
         }
+    }
+
+    /// A picture and its words, each in a box that scrolls where the page is too narrow.
+    fn shown(&mut self, name: &str, svg: Option<&str>, words: &str) {
+        self.folded(Some(name), |page| {
+            let name = escaped(name);
+            if let Some(svg) = svg {
+                page.add(format_args!(
+                    "<div class=\"scroll\" role=\"group\" aria-label=\"{name}, as a picture\" tabindex=\"0\">\n\
+                     {svg}</div>\n"
+                ));
+            }
+            let words = escaped(&lines(words));
+            page.add(format_args!(
+                "<div class=\"scroll\" role=\"group\" aria-label=\"{name}, in words\" tabindex=\"0\">\n<pre>{words}\
+                 </pre>\n</div>\n"
+            ));
+        });
     }
 
     fn list<'a>(&mut self, attribute: &str, items: impl Iterator<Item = (&'a Prose, Tone)>) {
@@ -80,7 +100,7 @@ impl Page {
             self.heading(self.table_level, &table.name);
         }
         let count = table.rows.len();
-        let count = (is_nested && count > ROWS_MAX).then(|| plural(count as u64, "row"));
+        let count = (is_nested && count > ROWS_MAX && !table.is_open).then(|| plural(count as u64, "row"));
         self.folded(count.as_deref(), |page| page.rows(table));
         for note in &table.notes {
             self.add(format_args!("<p>{}</p>\n", markup(&Prose::from(note.as_str()))));
@@ -107,8 +127,9 @@ impl Page {
         let name = escaped(&table.name);
         let shown = table.shown(Medium::Page);
         let class = |index: usize| if table.columns[index].is_word { " class=\"word\"" } else { "" };
+        let open = if table.is_open { " open" } else { "" };
         self.add(format_args!(
-            "<div class=\"scroll\" role=\"group\" aria-label=\"{name}\" tabindex=\"0\">\n"
+            "<div class=\"scroll{open}\" role=\"group\" aria-label=\"{name}\" tabindex=\"0\">\n"
         ));
         self.add(format_args!("<table>\n<thead><tr>"));
         for &index in &shown {
@@ -131,6 +152,9 @@ impl Page {
                         ));
                     }
                     (0, None) => self.add(format_args!("<th scope=\"row\"{class}>{cell}</th>")),
+                    _ if row.warned.contains(&index) => {
+                        self.add(format_args!("<td class=\"word warning\">{cell}</td>"));
+                    }
                     _ => self.add(format_args!("<td{class}>{cell}</td>")),
                 }
             }
