@@ -29,11 +29,9 @@ pub enum Rung {
 }
 
 /// Seconds that a step takes beside its load: a server and a store start, and there are warm-ups.
-const SPARE_SECONDS: f64 = 4.0;
+const SPARE_SECONDS: f64 = 2.0;
 /// Seconds of a step without load.
 const UNLOADED_SECONDS: f64 = 3.0;
-/// How many times as long as a step it takes to find out what a server serves.
-const SCALE_STEPS: f64 = 4.0;
 
 impl Ladder {
     /// All of them, in the order of measuring.
@@ -83,6 +81,15 @@ impl Ladder {
         }
     }
 
+    /// How many times as long as a step it takes to find out what its server serves: with a share of a core that is
+    /// corrected, with a whole one measured once.
+    const fn scale_steps(self) -> f64 {
+        match self {
+            Ladder::ToScale => 3.0,
+            Ladder::WholeCore(_) => 1.0,
+        }
+    }
+
     /// What is left out first if time is short: a point in each figure comes before the shape of the knee, that before
     /// every step, and the second key store is the last.
     const fn priority(self, rung: Rung) -> u8 {
@@ -121,7 +128,7 @@ impl Settings {
     /// A ladder: what its server serves, and then its steps.
     pub(super) fn ladder(&self, ladder: Ladder) -> Vec<Task> {
         let part = format!("scale-{}", ladder.word());
-        let seconds = SPARE_SECONDS + SCALE_STEPS * self.step_seconds;
+        let seconds = SPARE_SECONDS + ladder.scale_steps() * self.step_seconds;
         let scale = Task::new(ladder.scale_id(), part, seconds, ladder.priority(Rung::Unloaded));
         let rungs = self.rungs(ladder).into_iter().map(|rung| self.rung(ladder, rung));
         std::iter::once(scale).chain(rungs).collect()
@@ -137,10 +144,9 @@ impl Settings {
                 let part = if over > 0.0 { "past" } else { "below" };
                 (part, step + (over * step).min(self.deadline_seconds))
             }
+            // The generator is at its limit before clients wait for long.
             (Ladder::WholeCore(_), Rung::Load(number)) => {
-                let is_low = number * 2 <= self.core_steps;
-                let (part, waited) = if is_low { ("below", 0.0) } else { ("past", self.deadline_seconds) };
-                (part, step + waited)
+                (if number * 2 <= self.core_steps { "below" } else { "past" }, step)
             }
         };
         let part = format!("ladder-{}-{part}", ladder.word());
