@@ -62,7 +62,10 @@ fn screen_leaves_nothing_behind_and_the_record_goes_elsewhere() {
     for outside in [before, behind] {
         assert!(!outside.contains("offered") && !outside.contains("authentick"), "{outside:?}");
     }
-    assert_eq!(record["steps"][0]["sent"], 200);
+    // On a machine that others use some requests are given up.
+    let count = |name: &str| record["steps"][0][name].as_u64().unwrap_or(0);
+    assert!(count("sent") > 0 && count("sent") + count("skipped") == 200, "{record}");
+    assert!(code == 3 || count("sent") == 200, "{record}");
 }
 
 #[test]
