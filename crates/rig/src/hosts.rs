@@ -156,6 +156,9 @@ impl Hosts {
 
     /// Keeps a client's cable to what Ethernet of 1 Gbit/s carries, in both directions, by token buckets.
     ///
+    /// A bucket counts what Ethernet adds to a packet once for all segments that a program sends in one call: of
+    /// 1,072 octets, 2 % more than a wire would carry pass in calls of 16 segments, and none in calls of one.
+    ///
     /// # Errors
     /// Where the kernel has no token buckets (tbf), or there is no `tc` (iproute2).
     pub fn limit_to_gigabit(&self, client: usize) -> Result<(), Error> {

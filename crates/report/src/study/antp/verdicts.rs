@@ -35,7 +35,7 @@ struct Published {
 pub(super) fn tally(record: &AntpRecord, tasks: &[Task]) -> Tally {
     let exchange = |suite| Subject::new(Phase::Exchange, suite);
     let negotiation = |suite| Subject::new(Phase::Negotiation, suite);
-    let near = "The published figure lies within what our trials allow.";
+    let near = "The published figure lies within what our trials allow, and 1 does not.";
     let above = "It is above 1 here too, in whatever trials are taken.";
     let throughput = |over, under, published: Option<Published>| {
         let judged = judge(record.throughput_ratio(over, under), published);
@@ -109,10 +109,15 @@ fn judge(compared: Compared, published: Option<Published>) -> Option<Judged> {
         let why = format!("Ours is {text} in one trial, and nobody knows how sure that is.");
         return Some((Verdict::CouldNot, why));
     }
+    let is_within = |Published { value, half }| least <= value + half && value - half <= most;
     Some(match published {
-        Some(Published { value, half }) if least <= value + half && value - half <= most => {
+        Some(published) if is_within(published) && ratio.is_clear() => {
             (Verdict::Reproduced, format!("Ours is {text}."))
         }
+        Some(published) if is_within(published) => (
+            Verdict::CouldNot,
+            format!("Ours is {text}, which allows no difference at all as well as what was published."),
+        ),
         Some(Published { value, .. }) => {
             let order = match ((least > 1.0) == (value > 1.0), ratio.is_clear()) {
                 (_, false) => "trials do not carry that there is a difference at all",
@@ -223,6 +228,11 @@ mod tests {
         let of = |subject: Subject| move |trial: &&mut super::super::Trial| trial.subject == subject;
         record.trials.iter_mut().filter(of(Subject::PLAIN)).for_each(|trial| trial.answered_rps = 320_000.0);
         assert_eq!(on(&record, PLAIN).0, Verdict::Reproduced);
+        // Trials so far apart that they allow both what was published and that there is no difference.
+        let slow = record.trials.iter_mut().find(|trial| trial.subject == Subject::PLAIN).unwrap();
+        slow.answered_rps = 100_000.0;
+        let (verdict, why) = on(&record, PLAIN);
+        assert!(verdict == Verdict::CouldNot && why.contains("no difference at all"), "{why}");
         record.trials.iter_mut().filter(of(Subject::PLAIN)).for_each(|trial| trial.answered_rps = 180_000.0);
         let (verdict, why) = on(&record, PLAIN);
         assert!(verdict == Verdict::Differs && why.contains("the order is the other one"), "{why}");

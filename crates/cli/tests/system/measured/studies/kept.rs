@@ -22,8 +22,8 @@ const PAGES: [&str; 2] = ["report.html", "report.md"];
 const OCTETS_MAX: u64 = 8_000_000;
 
 /// Where each paper is told of, and the study that repeats it.
-const PAPERS: [(&str, &str); 3] =
-    [("mac", "ntp_mac"), ("nts", "nts_scalability"), ("threshold", "request_threshold")];
+const PAPERS: [(&str, &str); 4] =
+    [("antp", "antp"), ("mac", "ntp_mac"), ("nts", "nts_scalability"), ("threshold", "request_threshold")];
 
 /// What is in a folder.
 fn entries(folder: &Path) -> Vec<PathBuf> {
