@@ -4,6 +4,7 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use authentick_client::antp::phases::TimeAsk;
@@ -27,8 +28,9 @@ use authentick_lab::servers::{Fault as Misbehaviour, NtpServer, Policy};
 use authentick_net::clock::unix_seconds;
 use authentick_proto::antp::client::Bounds;
 use authentick_wire::antp::{Suite, SuiteList};
-use authentick_wire::header::ReferenceId;
+use authentick_wire::header::{Header, Mode, ReferenceId};
 use authentick_wire::ke::{AeadId, ErrorCode};
+use authentick_wire::time::NtpTime;
 use rustls::pki_types::ServerName;
 
 /// For what succeeds.
@@ -186,6 +188,80 @@ fn client_whose_cookies_are_spent_exchanges_keys_anew() {
         }
     }
     assert_eq!(exchanged, [&[true][..], &[false; 7], &[true]].concat(), "eight cookies, then new keys");
+    assert!(node.stop());
+}
+
+/// The refusal NTSN of `request`, as anyone who sees it can make it.
+fn ntsn(request: &[u8]) -> Vec<u8> {
+    const UNIQUE_IDENTIFIER: std::ops::Range<usize> = 48..84;
+    let transmit = request[40..48].try_into().map(NtpTime::from_be_bytes).unwrap();
+    let now = NtpTime::from_unix(unix_seconds().cast_signed(), 0);
+    let mut refusal = vec![0; 48];
+    Header {
+        stratum: 0,
+        reference_id: ReferenceId::NTSN,
+        mode: Mode::Server,
+        origin: transmit,
+        receive: now,
+        transmit: now,
+        ..Header::minimal_request(transmit)
+    }
+    .emit(refusal.first_chunk_mut().unwrap());
+    [refusal, request[UNIQUE_IDENTIFIER].to_vec()].concat()
+}
+
+/// An adversary on the path: every request of a client is refused in the server's name many times, and the real answer
+/// of the server at the address in `server` follows, if there is one.
+fn flood_of_refusals(server: Arc<OnceLock<SocketAddr>>) -> SocketAddr {
+    const FLOOD: usize = 50;
+    let (path, address) = silent();
+    let beyond = UdpSocket::bind("127.0.0.1:0").unwrap();
+    beyond.set_read_timeout(Some(PATIENCE)).unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        while let Ok((size, client)) = path.recv_from(&mut buffer) {
+            let refusal = ntsn(&buffer[..size]);
+            for _ in 0..FLOOD {
+                path.send_to(&refusal, client).unwrap();
+            }
+            if let Some(server) = server.get() {
+                beyond.send_to(&buffer[..size], server).unwrap();
+                let size = beyond.recv(&mut buffer).unwrap();
+                path.send_to(&buffer[..size], client).unwrap();
+            }
+        }
+    });
+    address
+}
+
+/// Nothing vouches for a refusal: however many there are of a request, they cost one exchange of keys, before the next
+/// request, and none if the answer comes too.
+//= rfc8915#5.7-25
+#[test]
+fn flood_of_refusals_costs_one_exchange_of_keys_a_request_and_none_beside_an_answer() {
+    let server = Arc::new(OnceLock::new());
+    let path = flood_of_refusals(Arc::clone(&server));
+    let lab = Lab::new();
+    let file = lab.config("", &format!("advertise = {{ port = {} }}", path.port()));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let node = node::start(&Config::parse(&file, &text).unwrap()).unwrap();
+    let mut client = nts(&lab, node.ke_addresses()[0], BRIEF);
+    // A busy host may be too late with a key exchange, or with a refusal.
+    let (mut refused, mut is_due) = (0, true);
+    while refused < 5 {
+        let error = once(&mut client);
+        if error.place == Place::Server(path) {
+            assert_eq!(client.learnt().voucher.take().is_some(), is_due, "one after a refusal, and no other");
+            is_due = error.to_string().contains("NTSN");
+            refused += u32::from(is_due);
+        }
+    }
+    server.set(node.ntp_addresses()[0]).unwrap();
+    let mut client = nts(&lab, node.ke_addresses()[0], PATIENCE);
+    thrice(&mut client);
+    assert!(client.learnt().voucher.take().is_some());
+    thrice(&mut client);
+    assert!(client.learnt().voucher.is_none(), "refusals beside an answer cost no exchange of keys");
     assert!(node.stop());
 }
 

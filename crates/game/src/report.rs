@@ -9,7 +9,7 @@ use authentick_wire::time::NtpSpan;
 use crate::mac::limits::MESSAGES_LOG2;
 use crate::mac::{Program, Results};
 use crate::protocol::{self, E, Family, Protocol};
-use crate::schedule::{Search, Searches, Start, Wander};
+use crate::schedule::{Search, Searches, Wander};
 use crate::strategy::{self, Played, Table};
 use crate::trace::{self, Trace};
 use crate::verdict::Verdict;
@@ -215,10 +215,9 @@ impl Whole {
         ));
         let cells = |search: &Search| {
             let Search { protocol, start, worlds, moves, bound, attacks, .. } = search;
-            let start = if *start == Start::Keyed { "with keys" } else { "from m1" };
             vec![
                 protocol.clone(),
-                start.to_owned(),
+                start.word().to_owned(),
                 worlds.to_string(),
                 moves.to_string(),
                 bound.to_string(),
@@ -227,7 +226,7 @@ impl Whole {
         };
         let columns = [
             ("protocol", true),
-            ("clients begin", true),
+            ("clients begin with", true),
             ("worlds", false),
             ("moves", false),
             ("believed within bounds", false),

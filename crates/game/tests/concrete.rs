@@ -8,11 +8,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;
-use std::fs;
+use std::{fs, thread};
 
 use authentick_crypto::Entropy;
 use authentick_game::model::{Model, SERVER, START, SessionId, VICTIM};
-use authentick_game::protocol::{Antp, Keys, Mac, Protocol, header_of};
+use authentick_game::protocol::{Antp, Family, Keys, Mac, Nts, Protocol, header_of};
 use authentick_game::referee::judge;
 use authentick_proto::mutant::{Narrow, narrowed};
 use authentick_wire::time::NtpSpan;
@@ -41,7 +41,13 @@ const SMALL: Effort = Effort { guesses: 30_000, replays: 1_500 };
 /// A few minutes, with optimisation.
 const LARGE: Effort = Effort { guesses: 3_000_000, replays: 150_000 };
 
-/// From one exchange to the next.
+/// Exchanges with the keys of one handshake: a world looks for what a client believes among all that its servers said.
+const EXCHANGES_OF_A_WORLD: u64 = 200;
+
+/// From kept responses to the next request: more than a response may be off, and little of what a session lives.
+const LATER: NtpSpan = NtpSpan::from_nanos(10_000_000_000);
+
+/// By how much a forged response is off.
 const HOUR: NtpSpan = NtpSpan::from_nanos(3_600_000_000_000);
 
 /// A way to win that the theorem has a term for.
@@ -91,9 +97,9 @@ impl Row {
     }
 }
 
-/// A world with a client that has what it needs to ask for time.
-fn world(protocol: &dyn Protocol) -> (Model<'_>, SessionId, SessionId) {
-    let mut model = Model::new(protocol, 1).without_log();
+/// A world, drawn from `seed`, with a client that has what it needs to ask for time.
+fn world(protocol: &dyn Protocol, seed: u64) -> (Model<'_>, SessionId, SessionId) {
+    let mut model = Model::new(protocol, seed).without_log();
     let server = model.create_server(SERVER, START);
     let (victim, mut requests) = model.create_client(VICTIM, SERVER, START);
     while let Some(request) = requests.first().filter(|request| !protocol.asks_for_time(request)) {
@@ -106,22 +112,46 @@ fn world(protocol: &dyn Protocol) -> (Model<'_>, SessionId, SessionId) {
     (model, server, victim)
 }
 
+/// The next request of a client, which gives up the one before.
+fn ask(model: &mut Model<'_>, victim: SessionId) -> Vec<u8> {
+    model.go_on(victim, &[]).into_iter().next().expect("a client that has keys asks")
+}
+
+/// An exchange that nobody disturbs, after which a client of NTS has all of its cookies; the responses.
+fn undisturbed(model: &mut Model<'_>, server: SessionId, victim: SessionId) -> Vec<Vec<u8>> {
+    let before = model.acceptances().len();
+    let request = ask(model, victim);
+    let answers = model.send(server, &request, &[]).messages;
+    answers.iter().for_each(|answer| {
+        model.send(victim, answer, &[]);
+    });
+    assert_eq!(model.acceptances().len(), before + 1, "the client has keys");
+    answers
+}
+
 fn has_won(model: &Model<'_>, before: usize) -> bool {
     model.acceptances()[before..].iter().any(|acceptance| judge(acceptance, None).is_win())
 }
 
 /// Games in each of which an adversary makes `tries` guesses at the tag of a response that is an hour off.
 fn forge(protocol: &dyn Protocol, bits: u32, tries: u64, effort: Effort) -> Row {
-    let (mut model, server, victim) = world(protocol);
+    let mut played = world(protocol, 0);
     let mut entropy = Entropy::from_seed(u64::from(bits) << 32 | tries);
     let games = effort.guesses / tries;
-    let won = |_: u64| {
-        let request = model.go_on(victim, &[]).remove(0);
+    let won = |game: u64| {
+        if game.is_multiple_of(EXCHANGES_OF_A_WORLD) {
+            played = world(protocol, game);
+        }
+        let (model, server, victim) = (&mut played.0, played.1, played.2);
+        if protocol.family() == Family::Nts {
+            undisturbed(model, server, victim);
+        }
+        let request = ask(model, victim);
         let wrong = model.clock(server) + HOUR;
         let mut forged = protocol.forge(None, &request, &header_of(&request, wrong, wrong)).unwrap();
         let (before, end) = (model.acceptances().len(), forged.len());
         // A guess at the whole field of the tag, never the same in its first bits twice in a game.
-        let size = if protocol.asks_for_time(&request) && protocol.name() == "mac" { 16 } else { 32 };
+        let size = if protocol.family() == Family::Antp { 32 } else { 16 };
         let first = entropy.u64();
         for number in 0..tries {
             let tag = &mut forged[end - size..];
@@ -129,7 +159,7 @@ fn forge(protocol: &dyn Protocol, bits: u32, tries: u64, effort: Effort) -> Row 
             tag[..8].copy_from_slice(&first.wrapping_add(number << (ALL_BITS - bits)).to_be_bytes());
             model.send(victim, &forged, &[]);
         }
-        has_won(&model, before)
+        has_won(model, before)
     };
     let wins = (0..games).map(won).filter(|won| *won).count() as u64;
     Row { way: Way::Forge, protocol: protocol.name().to_owned(), bits, tries, games, wins }
@@ -139,40 +169,48 @@ fn forge(protocol: &dyn Protocol, bits: u32, tries: u64, effort: Effort) -> Row 
 fn replay(protocol: &dyn Protocol, bits: u32, tries: u64, effort: Effort) -> Row {
     let mut wins = 0;
     let games = effort.replays / tries.isqrt();
+    let mut played = world(protocol, 0);
     for game in 0..games {
-        let mut model = Model::new(protocol, game).without_log();
-        let server = model.create_server(SERVER, START);
-        let (victim, mut requests) = model.create_client(VICTIM, SERVER, START);
-        let mut kept = vec![];
-        for _ in 0..tries {
-            kept.extend(model.send(server, &requests[0], &[]).messages);
-            requests = model.go_on(victim, &[]);
+        if game.is_multiple_of(EXCHANGES_OF_A_WORLD / tries) {
+            played = world(protocol, game);
         }
-        model.tick(HOUR);
-        requests = model.go_on(victim, &[]);
-        assert_eq!(requests.len(), 1);
+        let (model, server, victim) = (&mut played.0, played.1, played.2);
+        let kept: Vec<Vec<u8>> = (0..tries).flat_map(|_| undisturbed(model, server, victim)).collect();
+        model.tick(LATER);
+        ask(model, victim);
         let before = model.acceptances().len();
         kept.iter().for_each(|answer| {
             model.send(victim, answer, &[]);
         });
-        wins += u64::from(has_won(&model, before));
+        wins += u64::from(has_won(model, before));
     }
     Row { way: Way::Replay, protocol: protocol.name().to_owned(), bits, tries, games, wins }
 }
 
-fn rows(effort: Effort) -> Vec<Row> {
+/// All rows with so many bits.
+fn rows_of(bits: u32, effort: Effort) -> Vec<Row> {
     let mac = Mac { keys: Keys::Pair, bound: None };
     let antp = Antp { is_separate: false };
+    let nts = Nts { bound: None };
+    let protocols: [&dyn Protocol; 3] = [&mac, &antp, &nts];
+    let tag = Narrow { tag_bits: bits, nonce_bits: ALL_BITS };
+    let nonce = Narrow { tag_bits: ALL_BITS, nonce_bits: bits };
     let mut rows = Vec::new();
-    for bits in BITS {
-        for tries in TRIES {
-            let tag = Narrow { tag_bits: bits, nonce_bits: ALL_BITS };
-            rows.push(narrowed(tag, || forge(&mac, bits, tries, effort)));
-            rows.push(narrowed(tag, || forge(&antp, bits, tries, effort)));
-            let nonce = Narrow { tag_bits: ALL_BITS, nonce_bits: bits };
-            rows.push(narrowed(nonce, || replay(&mac, bits, tries, effort)));
+    for tries in TRIES {
+        for protocol in protocols {
+            rows.push(narrowed(tag, || forge(protocol, bits, tries, effort)));
+            rows.push(narrowed(nonce, || replay(protocol, bits, tries, effort)));
         }
     }
+    rows
+}
+
+fn rows(effort: Effort) -> Vec<Row> {
+    // What is narrow is so on its own thread alone.
+    let mut rows: Vec<Row> = thread::scope(|scope| {
+        let threads = BITS.map(|bits| scope.spawn(move || rows_of(bits, effort)));
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
     rows.sort_by_key(|row| (row.way == Way::Replay, row.protocol.clone(), row.bits, row.tries));
     rows
 }
@@ -188,12 +226,17 @@ at work. Here both are 8 to 16 bits wide, in the code that serves and asks in ea
 
 - *tag*: in each game the client asks once, and the adversary puts so many responses before it, an hour off, each with
   another tag. The term is q / 2^b for q tries at b bits.
-- *nonce*: the adversary has kept the responses to so many requests, and an hour later replays all of them to the next
-  request. The term is n / 2^b for n kept ones.
+- *nonce*: the adversary has kept the responses to so many requests, and ten seconds later replays all of them to the
+  next request. The term is n / 2^b for n kept ones. All that a client draws to know its response by has b bits: the
+  transmit timestamp, ANTP's nonce and NTS's unique identifier follow from one another.
+
+A tag of NTS is the synthetic initialisation vector of AES-SIV, so the guesses are at responses in which nothing is
+encrypted: what a wrong one would decrypt to is nobody's choice.
 
 The terms' form is reconstructed; see [the game](manual/game.md). *Measured* is the share of games that were won, with
 Wilson's interval at 99.9 %. *Expected* is what uniform tags and nonces give: for nonces a little less than the term, as
-kept ones may be equal. The games follow from a seed, so the figures are the same on every machine; a part of
+kept ones may be equal. In the picture, marks with the same term stand side by side, and where nobody won there is only
+the interval. The games follow from a seed, so the figures are the same on every machine; a part of
 [the night](assurance.md#narrow-tags) plays them again and compares.
 
 ![Measured advantage over the terms of the theorem](security-bound.svg)
@@ -278,8 +321,9 @@ fn picture(rows: &[Row]) -> String {
     const EDGE: f64 = 70.0;
     const STYLE: &str = "svg{font:13px system-ui,sans-serif;background:#fff;color:#1b1b1b}text{fill:currentColor}\
         .g{stroke:#8a8a8a55}.l{stroke:currentColor}.a{stroke:#1b5e9e;fill:#1b5e9e}.b{stroke:#b3261e;fill:#b3261e}\
-        .c{stroke:#2e7d32;fill:#2e7d32}@media(prefers-color-scheme:dark){svg{background:#161616;color:#e8e8e8}\
-        .a{stroke:#7db8f0;fill:#7db8f0}.b{stroke:#ff8a80;fill:#ff8a80}.c{stroke:#81c784;fill:#81c784}}";
+        .c{stroke:#2e7d32;fill:#2e7d32}.h{fill:#fff}\
+        @media(prefers-color-scheme:dark){svg{background:#161616;color:#e8e8e8}.a{stroke:#7db8f0;fill:#7db8f0}\
+        .b{stroke:#ff8a80;fill:#ff8a80}.c{stroke:#81c784;fill:#81c784}.h{fill:#161616}}";
     let place = |share: f64| (share.max(1e-5).log10() + DECADES) / DECADES * SIDE;
     let (x, y) = (|share: f64| EDGE + place(share), |share: f64| EDGE / 2.0 + SIDE - place(share));
     let (width, height) = (EDGE + SIDE + 20.0, EDGE / 2.0 + SIDE + 60.0);
@@ -289,14 +333,15 @@ fn picture(rows: &[Row]) -> String {
          are equal, or just below it</title>\n<style>{STYLE}</style>\n"
     );
     out += &axes((&x, &y), EDGE);
-    let kinds = [(Way::Forge, "mac", "a"), (Way::Forge, "antp", "b"), (Way::Replay, "mac", "c")];
-    for (number, (way, protocol, class)) in kinds.into_iter().enumerate() {
+    let ways = [(Way::Forge, "guesses at the tag", ""), (Way::Replay, "nonces that repeat", " h")];
+    let protocols = [("mac", "a"), ("antp", "b"), ("nts", "c")];
+    let kinds = ways.into_iter().flat_map(|way| protocols.map(|protocol| (way, protocol)));
+    for (number, ((way, what, hollow), (protocol, class))) in kinds.enumerate() {
         let at = y(1.0) + 24.0 + 20.0 * number as f64;
-        let what = if way == Way::Forge { "guesses at the tag" } else { "nonces that repeat" };
         writeln!(
             out,
-            "<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\"/><text x=\"{:.1}\" y=\"{at:.1}\">{protocol}, \
-             {what}</text>",
+            "<circle class=\"{class}{hollow}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\"/><text x=\"{:.1}\" \
+             y=\"{at:.1}\">{protocol}, {what}</text>",
             EDGE + 20.0,
             at - 4.0,
             EDGE + 32.0
@@ -304,20 +349,23 @@ fn picture(rows: &[Row]) -> String {
         .unwrap();
         for row in rows.iter().filter(|row| row.way == way && row.protocol == protocol) {
             // Side by side where terms are equal.
-            let at = x(row.term()) + (number as f64 - 1.0) * 5.0;
+            let at = x(row.term()) + (number as f64 - 2.5) * 4.5;
             let (low, high) = row.interval();
+            // Without a win there is nothing to draw on this axis but what may be.
+            let mark = match row.wins {
+                0 => String::new(),
+                _ => format!("<circle cx=\"{at:.1}\" cy=\"{:.1}\" r=\"3\"/>", y(row.measured())),
+            };
             writeln!(
                 out,
-                "<g class=\"{class}\"><line x1=\"{at:.1}\" y1=\"{:.1}\" x2=\"{at:.1}\" y2=\"{:.1}\"/>\
-                 <circle cx=\"{at:.1}\" cy=\"{:.1}\" r=\"3\"><title>{protocol}, {what}: {} bits, {} tries: {} of {} \
-                 games</title></circle></g>",
-                y(low),
-                y(high),
-                y(row.measured()),
+                "<g class=\"{class}{hollow}\"><title>{protocol}, {what}: {} bits, {} tries: {} of {} games</title>\
+                 <line x1=\"{at:.1}\" y1=\"{:.1}\" x2=\"{at:.1}\" y2=\"{:.1}\"/>{mark}</g>",
                 row.bits,
                 row.tries,
                 row.wins,
-                row.games
+                row.games,
+                y(low),
+                y(high)
             )
             .unwrap();
         }

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use authentick_game::schedule::{Start, search};
+use authentick_game::schedule::{Limits, Start, search};
 use authentick_game::verdict::Verdict;
 use authentick_game::{protocol, strategy};
 use authentick_proto::mutant::{Place, without};
@@ -128,27 +128,39 @@ fn whatever_is_left_out_is_noticed() {
 }
 
 /// What the exhaustive adversary, which knows no strategy, finds with these places left out.
-fn found(places: &[Place], protocol: &str, depth: usize) -> Vec<String> {
-    const ROOM: usize = 6;
+fn found(places: &[Place], protocol: &str, start: Start, depth: usize) -> Vec<String> {
     let protocol = protocol::named(protocol).unwrap();
-    let found = without(places, || search(protocol.as_ref(), 1, Start::Keyed, depth, ROOM));
+    // From m3 on it is five moves and three messages to the first time, too many for any number of changes.
+    let limits = match start {
+        Start::Keyed => Limits::new(depth, 6),
+        Start::Fresh | Start::Negotiated => Limits::new(depth, 5).with_changes(1),
+    };
+    let found = without(places, || search(protocol.as_ref(), 1, start, limits));
     found.attacks.into_iter().map(|attack| attack.class).collect()
 }
 
 #[test]
 fn search_finds_by_itself_what_is_not_checked() {
-    for (places, protocol, depth, class) in [
-        (&[Place::MacTag][..], "mac", 2, "response, receive changed"),
-        (&[Place::TimeTag], "antp", 2, "m6, reference-id changed"),
-        (&[Place::MacOrigin], "mac-e", 3, "response, unchanged"),
-        (&[Place::Origin, Place::Identifier], "nts-e", 3, "response, unchanged"),
-        (&[Place::Authenticator], "nts-e", 2, "response, field-0404 removed"),
-        (&[Place::Tag], "nts-e", 2, "response, field-0404 of another"),
-        (&[Place::RequestUnderTag], "antp", 2, "m6, unchanged"),
-        (&[Place::RoundTrip, Place::Residence], "antp", 3, "m6, unchanged"),
+    use Start::{Keyed, Negotiated};
+    for (places, protocol, start, depth, class) in [
+        (&[Place::MacTag][..], "mac", Keyed, 2, "response, receive changed"),
+        (&[Place::TimeTag], "antp", Keyed, 2, "m6, reference-id changed"),
+        // Replays.
+        (&[Place::MacOrigin], "mac-e", Keyed, 3, "response, unchanged"),
+        (&[Place::Origin, Place::Identifier], "nts-e", Keyed, 3, "response, unchanged"),
+        (&[Place::RequestUnderTag], "antp", Keyed, 2, "m6, unchanged"),
+        // What authenticates is stripped.
+        (&[Place::Authenticator], "nts-e", Keyed, 2, "response, field-0404 removed"),
+        (&[Place::Untagged, Place::TimeTag], "antp", Keyed, 2, "m6, field-fa06 removed"),
+        // C1 or C2 of another client. Its cookie leads to keys under which nothing opens that the victim could parse.
+        (&[Place::Confirmation], "antp", Negotiated, 5, "m6, unchanged, after m3, c1 of another"),
+        (&[Place::TimeTag], "antp", Keyed, 2, "m6, unchanged, of m5, c2 of another"),
+        (&[Place::Tag], "nts-e", Keyed, 2, "response, field-0404 of another"),
+        // Lateness.
+        (&[Place::RoundTrip, Place::Residence], "antp", Keyed, 3, "m6, unchanged"),
     ] {
-        assert_eq!(found(&[], protocol, depth), [""; 0], "{protocol}");
-        let classes = found(places, protocol, depth);
+        assert_eq!(found(&[], protocol, start, depth), [""; 0], "{protocol}");
+        let classes = found(places, protocol, start, depth);
         assert!(classes.iter().any(|one| one == class), "{places:?} {protocol}: {class}: {classes:?}");
     }
 }

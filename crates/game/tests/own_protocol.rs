@@ -6,7 +6,7 @@
 use authentick_crypto::Entropy;
 use authentick_game::model::Party;
 use authentick_game::protocol::{Client, Family, Heard, Plain, Protocol, Secret};
-use authentick_game::schedule::{Start, search};
+use authentick_game::schedule::{Limits, Start, search};
 use authentick_game::strategy::{Expected, Strategy};
 use authentick_game::verdict::Verdict;
 use authentick_sim::Server;
@@ -112,7 +112,7 @@ fn strategy_of_ones_own_is_played_against_a_protocol_of_ones_own() {
 
 #[test]
 fn search_needs_no_strategy() {
-    let found = search(&Watchword, 1, Start::Keyed, 2, 4);
+    let found = search(&Watchword, 1, Start::Keyed, Limits::new(2, 4));
     let attack = found.attacks.iter().find(|attack| attack.class == "response, receive changed").unwrap();
     assert_eq!((attack.verdict, attack.moves.len()), (Verdict::WinAuthentication, 2), "{attack:?}");
 }

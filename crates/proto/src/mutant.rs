@@ -168,7 +168,7 @@ pub const fn is_out(_: Place) -> bool {
 pub struct Narrow {
     /// Of a tag that a client verifies, the first so many; 64 at most.
     pub tag_bits: u32,
-    /// Of what a client draws to know its response by; 64 at most.
+    /// Of all that a client draws to know its response by, together; 64 at most.
     pub nonce_bits: u32,
 }
 
@@ -186,7 +186,7 @@ pub fn narrowed<R>(narrow: Narrow, play: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether a tag is right: `genuine`, or, with narrow tags, whether its first bits are those of the tag that `expected`
+/// Whether a tag is right: `genuine`, or, with narrow tags, also if its first bits are those of the tag that `expected`
 /// computes.
 #[cfg(all(feature = "mutants", feature = "client"))]
 pub(crate) fn is_tag(genuine: bool, tag: &[u8], expected: impl FnOnce() -> Vec<u8>) -> bool {
@@ -195,7 +195,8 @@ pub(crate) fn is_tag(genuine: bool, tag: &[u8], expected: impl FnOnce() -> Vec<u
         None => genuine,
         Some(Narrow { tag_bits, .. }) => {
             let shift = 64 - tag_bits;
-            first(tag).map(|bits| bits >> shift) == first(&expected()).map(|bits| bits >> shift)
+            let of = |octets: &[u8]| first(octets).map(|bits| bits >> shift);
+            genuine || of(tag).is_some_and(|bits| of(&expected()) == Some(bits))
         }
     }
 }
@@ -218,6 +219,27 @@ pub(crate) fn drawn(bits: u64) -> u64 {
 #[inline(always)]
 pub(crate) const fn drawn(bits: u64) -> u64 {
     bits
+}
+
+/// Octets that were drawn beside `number`, or, where `number` is narrow, what follows from it: so that nothing but the
+/// narrow number is random.
+#[cfg(all(feature = "mutants", feature = "client"))]
+pub(crate) fn drawn_octets<const N: usize>(octets: [u8; N], number: u64) -> [u8; N] {
+    match NARROW.get() {
+        Some(Narrow { nonce_bits, .. }) if nonce_bits < u64::BITS => {
+            let mut narrow = [0; N];
+            narrow.iter_mut().zip(number.to_be_bytes()).for_each(|(octet, of_it)| *octet = of_it);
+            narrow
+        }
+        _ => octets,
+    }
+}
+
+/// Octets that were drawn.
+#[cfg(all(not(feature = "mutants"), feature = "client"))]
+#[inline(always)]
+pub(crate) const fn drawn_octets<const N: usize>(octets: [u8; N], _: u64) -> [u8; N] {
+    octets
 }
 
 /// Runs `play` on this thread with `places` left out.

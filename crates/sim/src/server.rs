@@ -21,7 +21,7 @@ use authentick_proto::server::snapshot::Snapshot;
 use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_proto::symmetric::SymmetricKeys;
 use authentick_wire::datagram::Datagram;
-use authentick_wire::header::ReferenceId;
+use authentick_wire::header::{Mode, ReferenceId};
 use authentick_wire::limits::{COOKIE_COUNT, DATAGRAM_SIZE_MAX};
 use authentick_wire::time::NtpTime;
 
@@ -223,6 +223,9 @@ impl Server {
             let overhead = overhead(&arrival.source);
             let size: usize = answer.iter().map(|datagram| datagram.len() + overhead).sum();
             assert!(size <= arrival.octets.len() + overhead, "amplified: {} to {size}", arrival.octets.len());
+            let mode = arrival.octets.first().map(|first| Mode::from_bits(*first));
+            let asks = matches!(mode, Some(Mode::Client | Mode::SymmetricActive | Mode::Reserved));
+            assert!(asks || answer.is_empty(), "an answer to what asks nothing: {mode:?}");
         }
         answers
     }

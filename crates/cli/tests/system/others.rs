@@ -98,7 +98,7 @@ fn refusals() -> Change {
     })
 }
 
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 10] = [
     Row { id: "faithful", options: "", change: || Box::new(|response| vec![response]) },
     Row { id: "rewrite-times", options: "", change: || Box::new(|response| vec![an_hour_on(&response)]) },
     Row { id: "replay", options: "", change: replay },
@@ -109,6 +109,11 @@ const ROWS: [Row; 9] = [
             let blind = |header| Header { origin: NtpTime::ZERO, ..header };
             Box::new(move |response| vec![with_header(&an_hour_on(&response), blind)])
         },
+    },
+    Row {
+        id: "forge-early",
+        options: "",
+        change: || Box::new(|response| vec![an_hour_on(&response), response]),
     },
     Row {
         id: "strip",
@@ -175,10 +180,11 @@ fn chrony(row: &Row, is_nts: bool) -> Verdict {
 }
 
 /// The verdict on a client that says whether it believes an answer, but not what time it is then: what it believes
-/// counts by what was put before it.
-fn as_put_before(row: &Row, believed: bool) -> Verdict {
+/// counts by what was put before it, of which it has rejected so much before.
+fn as_put_before(row: &Row, believed: bool, rejected_count: usize) -> Verdict {
     verdict(believed.then_some(match row.id {
         "rewrite-times" | "blind-guess" | "strip" | "replay" => 3_600.0,
+        "forge-early" if rejected_count == 0 => 3_600.0,
         id if id.starts_with("delay") => 0.6,
         _ => 0.0,
     }))
@@ -196,15 +202,18 @@ fn ntpd_rs(row: &Row, is_nts: bool) -> Verdict {
     let (begun, mut first_rejected) = (Instant::now(), None);
     loop {
         let log = client.process.log();
-        if log.contains("Packet accepted for processing") {
-            return as_put_before(row, true);
+        let rejected_in = |log: &str| {
+            let words = ["Received old/unexpected packet", "received invalid packet"];
+            words.iter().map(|words| log.matches(words).count()).sum::<usize>()
+        };
+        if let Some((before, _)) = log.split_once("Packet accepted for processing") {
+            return as_put_before(row, true, rejected_in(before));
         }
-        let is_rejected = ["Received old/unexpected packet", "received invalid packet"];
-        if first_rejected.is_none() && is_rejected.iter().any(|words| log.contains(words)) {
+        if first_rejected.is_none() && rejected_in(&log) > 0 {
             first_rejected = Some(Instant::now());
         }
         if first_rejected.is_some_and(|first| first.elapsed() > NTPD_RS_ROUNDS) {
-            return as_put_before(row, false);
+            return as_put_before(row, false, rejected_in(&log));
         }
         assert!(begun.elapsed() < PATIENCE_MAX, "{}: ntpd-rs says nothing of any answer: {log}", row.id);
         thread::sleep(Duration::from_millis(100));
@@ -220,7 +229,8 @@ fn facebook_time(row: &Row) -> Verdict {
     let relay = Relay::on_loopback(port, server.ntp, Changed((row.change)()));
     let output = client.ask_once(&lab, server.ke, relay.address());
     let believed = output.status.success() && text(&output).contains("[ntp] PASS");
-    as_put_before(row, believed)
+    // It asks once, and takes the first that comes.
+    as_put_before(row, believed, 0)
 }
 
 /// All rows against all clients, a line each.

@@ -5,7 +5,7 @@ use std::fmt;
 use authentick_wire::time::{NtpSpan, NtpTime};
 use serde::{Serialize, Serializer};
 
-use super::{Model, Party, Reply, SessionId};
+use super::{Certificate, Model, Party, Reply, SessionId};
 use crate::mac::tagged::hex;
 use crate::protocol::Protocol;
 
@@ -27,6 +27,7 @@ pub enum Call {
         party: Party,
         peer: Party,
         time: u64,
+        certificate: Certificate,
     },
     GoOn {
         session: SessionId,
@@ -73,8 +74,8 @@ impl Call {
             Call::CreateClient { party, peer, time } => {
                 model.create_client(*party, *peer, NtpTime::from_bits(*time));
             }
-            Call::Impersonate { party, peer, time } => {
-                model.impersonate(*party, *peer, NtpTime::from_bits(*time));
+            Call::Impersonate { party, peer, time, certificate } => {
+                model.impersonate(*party, *peer, NtpTime::from_bits(*time), *certificate);
             }
             Call::GoOn { session, advances } => {
                 model.go_on(*session, &spans(advances));

@@ -58,6 +58,32 @@ pub const START: NtpTime = NtpTime::from_unix(1_780_000_000, 0);
 /// be told apart by a unit, as interleaved mode needs that.
 pub const SERVICE: NtpSpan = NtpSpan::from_bits(1 << 12);
 
+/// As long before [`START`] the certificate was valid that the server had before.
+pub const TWENTY_YEARS: NtpSpan = NtpSpan::from_bits((20 * 31_557_600) << 32);
+
+/// A certificate of a server, as far as an ideal key infrastructure has one: when it is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certificate {
+    /// The one that it has.
+    Current,
+    /// One that it had [`TWENTY_YEARS`] ago.
+    Expired,
+}
+
+impl Certificate {
+    /// Whether a client whose clock shows `time` finds it valid: within a year.
+    #[must_use]
+    pub fn is_valid(self, time: NtpTime) -> bool {
+        const YEAR: NtpSpan = NtpSpan::from_bits(31_557_600 << 32);
+        let middle = match self {
+            Certificate::Current => START,
+            Certificate::Expired => START - TWENTY_YEARS,
+        };
+        magnitude(time.since(middle)) <= YEAR
+    }
+}
+
 /// How a client sets its clock once it believes an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Setting {
@@ -185,14 +211,15 @@ impl<'p> Model<'p> {
     /// # Panics
     /// If `peer` is no server, or `party` is one.
     pub fn create_client(&mut self, party: Party, peer: Party, time: NtpTime) -> (SessionId, Vec<Vec<u8>>) {
-        let (id, reply) = self.create(party, peer, peer, time);
+        let (id, reply) = self.create(party, peer, peer, time, Certificate::Current);
         let call = || Call::CreateClient { party, peer, time: time.to_bits() };
         self.log.note(self.now, || (call(), reply.clone()));
         (id, reply.messages)
     }
 
     /// Create, for a client whose ideal key exchange the adversary answers in the name of `peer`, with a server of its
-    /// own and the long-term secret, which it knows from then on. Returns the key that both have, too.
+    /// own and the private key of a `certificate`, which it knows from then on. Returns the key that both have, too, if
+    /// the client finds the certificate valid.
     ///
     /// # Panics
     /// As [`Model::create_client`].
@@ -201,23 +228,35 @@ impl<'p> Model<'p> {
         party: Party,
         peer: Party,
         time: NtpTime,
+        certificate: Certificate,
     ) -> (SessionId, Vec<Vec<u8>>, Option<Secret>) {
         self.corrupted.push(peer);
-        let (id, reply) = self.create(party, peer, OTHER_SERVER, time);
-        let call = || Call::Impersonate { party, peer, time: time.to_bits() };
+        let (id, reply) = self.create(party, peer, OTHER_SERVER, time, certificate);
+        let call = || Call::Impersonate { party, peer, time: time.to_bits(), certificate };
         self.log.note(self.now, || (call(), reply.clone()));
-        (id, reply.messages, self.client_mut(id).client.secret())
+        let session = self.client_mut(id);
+        let secret = session.trusts.then(|| session.client.secret()).flatten();
+        (id, reply.messages, secret)
     }
 
-    /// A session of `party` with `peer`, and its first message. What comes before the first message is with `host`.
-    fn create(&mut self, party: Party, peer: Party, host: Party, time: NtpTime) -> (SessionId, Reply) {
+    /// A session of `party` with `peer`, and its first message. What comes before the first message is with `host`,
+    /// which shows `certificate`.
+    fn create(
+        &mut self,
+        party: Party,
+        peer: Party,
+        host: Party,
+        time: NtpTime,
+        certificate: Certificate,
+    ) -> (SessionId, Reply) {
         assert!(party.0 >= SERVER_COUNT && peer.0 < SERVER_COUNT, "clients ask servers");
         let seed = self.entropy(party, &[&self.sessions.len().to_be_bytes()]);
         let mut server = self.servers[host.0].borrow_mut();
         server.reseed(seed);
         let client = self.protocol.client(party, &mut server, self.seed);
         drop(server);
-        let session = ClientSession::new(party, peer, time - self.now, client);
+        let trusts = !self.protocol.looks_at_dates() || certificate.is_valid(time);
+        let session = ClientSession::new(party, peer, time - self.now, client, trusts);
         self.sessions.push(Session::Client(Box::new(session)));
         let id = self.sessions.len() - 1;
         let reply = self.client_goes_on(id, &[]);
@@ -363,6 +402,10 @@ impl<'p> Model<'p> {
         let (now, second, protocol) = (self.clock(id), seconds(self.now), self.protocol);
         let (party, count) = {
             let session = self.client_mut(id);
+            if !session.trusts {
+                let said = "finds no certificate of the server valid by its clock".to_owned();
+                return Reply { messages: vec![], said };
+            }
             session.asked += 1;
             (session.party, session.asked)
         };

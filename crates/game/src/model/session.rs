@@ -114,6 +114,8 @@ pub(super) struct ClientSession {
     /// Whether the server said what the client's key rests on. What has its key from elsewhere has that from the start.
     pub(super) is_keyed: bool,
     pub(super) is_revealed: bool,
+    /// Whether it found the certificate valid that it was shown; if not, it asks nothing.
+    pub(super) trusts: bool,
     /// Keys that sealed what it has sent.
     pub(super) state_keys: Vec<u32>,
     /// A digest of all that has had an effect on it.
@@ -121,7 +123,13 @@ pub(super) struct ClientSession {
 }
 
 impl ClientSession {
-    pub(super) fn new(party: Party, peer: Party, clock: NtpTime, client: Box<dyn Client>) -> Self {
+    pub(super) fn new(
+        party: Party,
+        peer: Party,
+        clock: NtpTime,
+        client: Box<dyn Client>,
+        trusts: bool,
+    ) -> Self {
         ClientSession {
             party,
             peer,
@@ -132,6 +140,7 @@ impl ClientSession {
             is_negotiated: true,
             is_keyed: true,
             is_revealed: false,
+            trusts,
             state_keys: Vec::new(),
             history: 0,
         }

@@ -55,6 +55,10 @@ impl Protocol for Antp {
         Some(Bounds::WAN.round_trip_max)
     }
 
+    fn looks_at_dates(&self) -> bool {
+        true
+    }
+
     fn server(&self, party: Party, seed: u64) -> Server {
         let suites = if party == SERVER { &SUITES[..] } else { &OTHER_SUITES };
         let service = published_service(suites, Settings::default());

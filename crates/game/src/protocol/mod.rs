@@ -47,6 +47,11 @@ pub trait Protocol: fmt::Debug + Send + Sync {
     /// The longest round trip that its clients believe; `None` if they believe any.
     fn bound(&self) -> Option<NtpSpan>;
 
+    /// Whether clients look at the dates of a server's certificate, by their own clock, before they ask for time.
+    fn looks_at_dates(&self) -> bool {
+        false
+    }
+
     /// A server with all that it serves with. Its secrets follow from `seed`, and are not those of another party.
     fn server(&self, party: Party, seed: u64) -> Server;
 

@@ -48,6 +48,10 @@ impl Protocol for Nts {
         self.bound
     }
 
+    fn looks_at_dates(&self) -> bool {
+        true
+    }
+
     fn server(&self, party: Party, seed: u64) -> Server {
         Server::new(drawn(seed, &format!("server {}", party.0)).u64())
     }

@@ -1,11 +1,13 @@
 //! What an adversary without a strategy sees of a world, and its moves.
 
+use std::rc::Rc;
+
 use authentick_crypto::Entropy;
 use authentick_wire::time::NtpSpan;
 
 use super::{Change, Known};
 use crate::model::{Model, OTHER_CLIENT, SERVER, SERVICE, START, SessionId, VICTIM};
-use crate::protocol::{E, Protocol};
+use crate::protocol::{E, Family, Protocol};
 
 /// How far clients are when the adversary begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -13,8 +15,40 @@ use crate::protocol::{E, Protocol};
 pub enum Start {
     /// They have sent their first request, whatever that is for.
     Fresh,
+    /// They have the answers to that, and have sent what comes next: m3 of ANTP.
+    Negotiated,
     /// They have keys, and have asked for time.
     Keyed,
+}
+
+impl Start {
+    /// What clients have sent by then, in a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Start::Fresh => "m1",
+            Start::Negotiated => "m3",
+            Start::Keyed => "keys",
+        }
+    }
+
+    /// All that differ for `protocol`, the latest first.
+    #[must_use]
+    pub fn all(protocol: &dyn Protocol) -> &'static [Start] {
+        match protocol.family() {
+            Family::Antp | Family::AntpSeparate => &[Start::Keyed, Start::Negotiated, Start::Fresh],
+            _ => &[Start::Keyed],
+        }
+    }
+
+    /// Whether a client whose `first` message that was is there with this one.
+    fn is_reached(self, protocol: &dyn Protocol, first: &[u8], message: &[u8]) -> bool {
+        match self {
+            Start::Fresh => true,
+            Start::Negotiated => protocol.kind(message) != protocol.kind(first),
+            Start::Keyed => protocol.asks_for_time(message),
+        }
+    }
 }
 
 /// One of the two clients.
@@ -31,6 +65,17 @@ pub enum Move {
     Deliver(usize, Change, usize),
     /// Time passes: E, or a little more.
     Wait(bool),
+}
+
+impl Move {
+    /// Whether a message is changed by it.
+    #[must_use]
+    pub fn is_change(self) -> bool {
+        match self {
+            Move::Serve(_, change) | Move::Deliver(_, change, _) => change != Change::Nothing,
+            Move::Ask(_) | Move::Wait(_) => false,
+        }
+    }
 }
 
 /// What came of a move.
@@ -72,18 +117,25 @@ impl Board {
         let (other, second) = model.create_client(OTHER_CLIENT, SERVER, START);
         let clients = [victim, other];
         let mut board = Board { server, clients, known: Vec::new(), room, waits: 0 };
-        for (client, mut messages) in clients.into_iter().zip([first, second]) {
-            if start == Start::Keyed {
-                messages = board.keyed(&mut model, client, messages);
-            }
-            board.note(protocol, &messages);
+        for (client, messages) in clients.into_iter().zip([first, second]) {
+            let messages = board.undisturbed(&mut model, client, messages, start);
+            board.note(protocol, &messages, None);
         }
         (board, model)
     }
 
-    /// Lets a client exchange keys undisturbed; returns its request for time.
-    fn keyed(&self, model: &mut Model<'_>, client: SessionId, mut requests: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-        while let Some(request) = requests.first().filter(|first| !model.protocol().asks_for_time(first)) {
+    /// Lets a client, which has sent `requests`, get as far as `start` undisturbed; returns what it sends then.
+    fn undisturbed(
+        &self,
+        model: &mut Model<'_>,
+        client: SessionId,
+        mut requests: Vec<Vec<u8>>,
+        start: Start,
+    ) -> Vec<Vec<u8>> {
+        let first = requests.first().cloned().unwrap_or_default();
+        while let Some(request) =
+            requests.first().filter(|one| !start.is_reached(model.protocol(), &first, one))
+        {
             let answers = model.send(self.server, request, &[NtpSpan::ZERO, SERVICE]).messages;
             requests = answers.iter().flat_map(|answer| model.send(client, answer, &[]).messages).collect();
             if requests.is_empty() {
@@ -93,10 +145,12 @@ impl Board {
         requests
     }
 
-    fn note(&mut self, protocol: &dyn Protocol, messages: &[Vec<u8>]) -> bool {
+    /// Looks at `messages`, if there is room. `answers`: what was done to the request that brought them, if it has
+    /// parts of another one.
+    fn note(&mut self, protocol: &dyn Protocol, messages: &[Vec<u8>], answers: Option<&Rc<str>>) -> bool {
         let before = self.known.len();
         for message in messages {
-            let known = Known::new(protocol, message);
+            let known = Known { answers: answers.cloned(), ..Known::new(protocol, message) };
             if self.known.len() < self.room && self.known.iter().all(|one| one.digest != known.digest) {
                 self.known.push(known);
             }
@@ -170,19 +224,20 @@ impl Board {
             }
             Move::Ask(client) => {
                 let messages = model.go_on(self.clients[client], &[]);
-                changed(self.note(protocol, &messages))
+                changed(self.note(protocol, &messages, None))
             }
             Move::Serve(index, change) => {
                 let Some(message) = change.make(&self.known, index) else { return Effect::Nothing };
                 let messages = model.send(self.server, &message, &[NtpSpan::ZERO, SERVICE]).messages;
-                changed(self.note(protocol, &messages))
+                let answers = change.is_splice().then(|| self.class(index, change).into());
+                changed(self.note(protocol, &messages, answers.as_ref()))
             }
             Move::Deliver(index, change, client) => {
                 let Some(message) = change.make(&self.known, index) else { return Effect::Nothing };
                 let (client, believed) = (self.clients[client], model.acceptances().len());
                 let before = model.fingerprint();
                 let messages = model.send(client, &message, &[]).messages;
-                self.note(protocol, &messages);
+                self.note(protocol, &messages, None);
                 match model.acceptances().len() > believed {
                     true => Effect::Believed,
                     false => changed(model.fingerprint() != before),
@@ -197,6 +252,34 @@ impl Board {
         // Messages count whatever their order is.
         let net = self.known.iter().fold(0, |sum: u64, known| sum.wrapping_add(known.digest));
         model.fingerprint() ^ net.rotate_left(17)
+    }
+
+    /// What kind of message a client gets by a move, and the kind of change that was made to it, or to the request that
+    /// it answers; a move in words, if a client gets nothing.
+    #[must_use]
+    pub fn class_of(&self, one: Move) -> String {
+        let Move::Deliver(index, change, _) = one else { return self.says(one) };
+        match &self.known[index].answers {
+            Some(request) if change == Change::Nothing => {
+                format!("{}, of {request}", self.class(index, change))
+            }
+            _ => self.class(index, change),
+        }
+    }
+
+    /// What kind of change a move makes, and to what kind of message; `None` if it changes none.
+    #[must_use]
+    pub fn change_of(&self, one: Move) -> Option<String> {
+        match one {
+            Move::Serve(index, change) | Move::Deliver(index, change, _) if one.is_change() => {
+                Some(self.class(index, change))
+            }
+            _ => None,
+        }
+    }
+
+    fn class(&self, index: usize, change: Change) -> String {
+        format!("{}, {}", self.known[index].kind, change.class(&self.known, index))
     }
 
     /// A move in words.

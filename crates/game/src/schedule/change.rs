@@ -19,6 +19,8 @@ pub struct Known {
     pub kind: &'static str,
     /// Whether a server may take it.
     pub is_request: bool,
+    /// The kind of the request that it answers and what was done to that, if it has a part of another one.
+    pub answers: Option<Rc<str>>,
     pub(super) digest: u64,
 }
 
@@ -32,6 +34,7 @@ impl Known {
             parts: protocol.parts(octets).into(),
             kind: protocol.kind(octets),
             is_request: mode == Some(Mode::Client),
+            answers: None,
             digest: digest(octets),
         }
     }
@@ -83,6 +86,11 @@ impl Change {
             changes.extend(alike.map(|(number, _)| Change::Splice(place, number)));
         }
         changes
+    }
+
+    /// Whether a part comes from another message.
+    pub(super) const fn is_splice(self) -> bool {
+        matches!(self, Change::Splice(..))
     }
 
     /// The message that comes of it; `None` if that is the one it was.

@@ -13,12 +13,37 @@ use crate::protocol::{Family, Protocol};
 use crate::referee::judge;
 use crate::verdict::Verdict;
 
+/// How far a search goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Moves in a row, at most.
+    pub depth: usize,
+    /// Messages that the adversary looks at, at most.
+    pub room: usize,
+    /// Moves that change a message, at most; all moves may do so if there is none.
+    pub changes: Option<usize>,
+}
+
+impl Limits {
+    /// Any number of changes.
+    #[must_use]
+    pub const fn new(depth: usize, room: usize) -> Self {
+        Limits { depth, room, changes: None }
+    }
+
+    /// The same with at most so many changes.
+    #[must_use]
+    pub const fn with_changes(self, changes: usize) -> Self {
+        Limits { changes: Some(changes), ..self }
+    }
+}
+
 /// An attack that was found: the first of its class among the shortest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attack {
     /// What came of it.
     pub verdict: Verdict,
-    /// The last change, and whether something was late.
+    /// The last change, and, where their number is limited, those before it.
     pub class: String,
     /// All moves, in words.
     pub moves: Vec<String>,
@@ -53,10 +78,11 @@ impl Search {
     }
 }
 
-/// Makes every sequence of up to `depth` moves in which each move has an effect, nobody has lost yet, and a client gets
-/// something last; worlds that are alike are gone on from once.
+/// Makes every sequence of moves within `limits` in which each move has an effect, nobody has lost yet, and a client
+/// gets something last; worlds that are alike are gone on from once.
 #[must_use]
-pub fn search(protocol: &dyn Protocol, seed: u64, start: Start, depth: usize, room: usize) -> Search {
+pub fn search(protocol: &dyn Protocol, seed: u64, start: Start, limits: Limits) -> Search {
+    let Limits { depth, room, changes } = limits;
     let mut searching = Searching {
         found: Search {
             protocol: protocol.name().to_owned(),
@@ -71,47 +97,73 @@ pub fn search(protocol: &dyn Protocol, seed: u64, start: Start, depth: usize, ro
         left_at: HashMap::new(),
         attacks: BTreeMap::new(),
         path: Vec::new(),
+        changes: changes.map(|_| Vec::new()),
     };
     let (board, model) = Board::new(protocol, seed, start, room);
-    searching.go_on(&board, &model.fork(), depth);
+    searching.go_on(&board, &model.fork(), Left { moves: depth, changes: changes.unwrap_or(depth) });
     let Searching { mut found, attacks, left_at, .. } = searching;
     found.worlds = left_at.len() as u64;
     found.attacks = attacks.into_values().collect();
     found
 }
 
+/// What a schedule may still do.
+#[derive(Clone, Copy)]
+struct Left {
+    moves: usize,
+    /// Never more than moves.
+    changes: usize,
+}
+
+impl Left {
+    /// After a move, if it is within the limits.
+    fn after(self, one: Move) -> Option<Left> {
+        let moves = self.moves.checked_sub(1)?;
+        let changes = self.changes.checked_sub(usize::from(one.is_change()))?;
+        Some(Left { moves, changes: changes.min(moves) })
+    }
+
+    const fn is_within(self, other: Left) -> bool {
+        self.moves <= other.moves && self.changes <= other.changes
+    }
+}
+
 struct Searching {
     found: Search,
-    /// How many moves were left where a world was gone on from.
-    left_at: HashMap<u64, usize>,
+    /// What was left where a world was gone on from.
+    left_at: HashMap<u64, Vec<Left>>,
     attacks: BTreeMap<String, Attack>,
     path: Vec<String>,
+    /// The changes on it; kept only if their number is limited, as ways to win are too many otherwise.
+    changes: Option<Vec<String>>,
 }
 
 impl Searching {
-    fn go_on(&mut self, board: &Board, model: &Model<'_>, left: usize) {
-        if left == 0 {
+    fn go_on(&mut self, board: &Board, model: &Model<'_>, left: Left) {
+        if left.moves == 0 {
             return;
         }
-        let world = board.fingerprint(model);
-        if self.left_at.get(&world).is_some_and(|before| *before >= left) {
+        let before = self.left_at.entry(board.fingerprint(model)).or_default();
+        if before.iter().any(|before| left.is_within(*before)) {
             return;
         }
-        self.left_at.insert(world, left);
+        before.retain(|before| !before.is_within(left));
+        before.push(left);
         // A move without an effect leaves the copy as it was, for the next one.
         let mut copy = None;
         for one in board.moves() {
             // Only what a client gets can be believed, so nothing else makes a difference as the last move.
-            if left == 1 && !matches!(one, Move::Deliver(..)) {
+            if left.moves == 1 && !matches!(one, Move::Deliver(..)) {
                 continue;
             }
+            let Some(left) = left.after(one) else { continue };
             let (mut next, mut world) = copy.take().unwrap_or_else(|| (board.clone(), model.fork()));
             self.found.moves += 1;
             let effect = next.make(&mut world, one);
             match effect {
                 Effect::Nothing => copy = Some((next, world)),
                 Effect::Changed => {
-                    self.follow(board, one, |searching| searching.go_on(&next, &world, left - 1));
+                    self.follow(board, one, |searching| searching.go_on(&next, &world, left));
                 }
                 Effect::Believed => {
                     let verdict = world.acceptances().last().map(|last| judge(last, None));
@@ -119,7 +171,7 @@ impl Searching {
                         Some(verdict) => self.win(board, one, verdict),
                         None => {
                             self.found.bound += 1;
-                            self.follow(board, one, |searching| searching.go_on(&next, &world, left - 1));
+                            self.follow(board, one, |searching| searching.go_on(&next, &world, left));
                         }
                     }
                 }
@@ -129,17 +181,22 @@ impl Searching {
 
     fn follow(&mut self, board: &Board, one: Move, go_on: impl FnOnce(&mut Self)) {
         self.path.push(board.says(one));
+        let count = self.changes.as_ref().map_or(0, Vec::len);
+        if let Some(changes) = &mut self.changes {
+            changes.extend(board.change_of(one));
+        }
         go_on(self);
+        if let Some(changes) = &mut self.changes {
+            changes.truncate(count);
+        }
         self.path.pop();
     }
 
     fn win(&mut self, board: &Board, one: Move, verdict: Verdict) {
-        let class = match one {
-            Move::Deliver(index, change, _) => {
-                format!("{}, {}", board.known()[index].kind, change.class(board.known(), index))
-            }
-            _ => board.says(one),
-        };
+        let mut class = board.class_of(one);
+        for change in self.changes.iter().flatten() {
+            class = format!("{class}, after {change}");
+        }
         let mut moves = self.path.clone();
         moves.push(board.says(one));
         let known = self.attacks.get(&format!("{verdict} {class}"));
@@ -188,9 +245,9 @@ impl Searches {
         self
     }
 
-    /// Searches a protocol: from keys on, and, if there is something before them, from the first message on.
+    /// Searches a protocol: from keys on, and, if there is something before them, from what that begins with and from
+    /// the first message on.
     pub fn search(&mut self, protocol: &dyn Protocol) {
-        let is_antp = matches!(protocol.family(), Family::Antp | Family::AntpSeparate);
         // Only a bound on the round trip keeps what is late and genuine out.
         if !matches!(protocol.family(), Family::Plain | Family::Other) && protocol.bound().is_some() {
             self.safe.push(protocol.name().to_owned());
@@ -199,9 +256,8 @@ impl Searches {
             self.wanders.push(wander(protocol, self.seed, schedules, LENGTH));
             return;
         }
-        let starts = if is_antp { &[Start::Keyed, Start::Fresh][..] } else { &[Start::Keyed] };
-        for &start in starts {
-            self.searches.push(search(protocol, self.seed, start, self.depth, self.room));
+        for &start in Start::all(protocol) {
+            self.searches.push(search(protocol, self.seed, start, Limits::new(self.depth, self.room)));
         }
     }
 
@@ -236,7 +292,7 @@ impl fmt::Display for Searches {
         )?;
         for search in &self.searches {
             let Search { protocol, start, worlds, moves, bound, attacks, .. } = search;
-            let start = if *start == Start::Keyed { "keys" } else { "m1" };
+            let start = start.word();
             let found = if attacks.is_empty() { "none".to_owned() } else { attacks.len().to_string() };
             write!(f, "\n{protocol:14} {start:6} {worlds:>12} {moves:>14} {bound:>10}  {found}")?;
         }

@@ -11,7 +11,7 @@ mod random;
 
 pub use self::board::{Board, Effect, Move, Start};
 pub use self::change::{Change, Known};
-pub use self::exhaustive::{Attack, Search, Searches, search};
+pub use self::exhaustive::{Attack, Limits, Search, Searches, search};
 pub use self::random::{Wander, wander};
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::verdict::Verdict;
 const ROOM: usize = 6;
 
 fn classes(protocol: &dyn Protocol, depth: usize) -> Vec<(Verdict, String)> {
-    let found = search(protocol, 1, Start::Keyed, depth, ROOM);
+    let found = search(protocol, 1, Start::Keyed, Limits::new(depth, ROOM));
     found.attacks.into_iter().map(|attack| (attack.verdict, attack.class)).collect()
 }
 

@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use self::play::{LONG, Play, SHORT};
+pub use self::play::{LONG, Play, SHORT, WRONG};
 pub use self::table::{Listed, Listing, Table};
 use crate::model::{Acceptance, Clause, Log, Setting};
 use crate::protocol::{Family, Protocol};

@@ -4,7 +4,9 @@ use authentick_wire::header::Header;
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::{NtpSpan, NtpTime};
 
-use crate::model::{Acceptance, Model, Party, Reply, SERVER, SERVICE, START, SessionId, Setting, VICTIM};
+use crate::model::{
+    Acceptance, Certificate, Model, Party, Reply, SERVER, SERVICE, START, SessionId, Setting, VICTIM,
+};
 use crate::protocol::{Part, Protocol, Secret, header_of};
 
 /// How long a message travels that nobody holds up.
@@ -13,7 +15,7 @@ pub const SHORT: NtpSpan = NtpSpan::from_nanos(10_000_000);
 pub const LONG: NtpSpan = NtpSpan::from_nanos(3_600_000_000_000);
 
 /// By how much the victim's clock is wrong before anything is said: 250 ms, fast.
-const WRONG: NtpSpan = NtpSpan::from_nanos(250_000_000);
+pub const WRONG: NtpSpan = NtpSpan::from_nanos(250_000_000);
 
 /// Exchanges in which a client that is left alone has keys.
 const PHASES_MAX: usize = 8;
@@ -110,10 +112,10 @@ impl<'p> Play<'p> {
         victim
     }
 
-    /// The victim, whose key exchange the adversary has answered with the server's long-term secret, and the key that
-    /// both have from it.
-    pub fn impersonated(&mut self) -> Option<Secret> {
-        let (victim, messages, secret) = self.model.impersonate(VICTIM, SERVER, START + WRONG);
+    /// The victim, whose clock shows `time` at first and whose key exchange the adversary has answered with the private
+    /// key of a `certificate` of the server; and the key that both have from it, if the victim found that valid.
+    pub fn impersonated(&mut self, certificate: Certificate, time: NtpTime) -> Option<Secret> {
+        let (victim, messages, secret) = self.model.impersonate(VICTIM, SERVER, time, certificate);
         self.seen.extend(messages.iter().cloned());
         (self.victim, self.request) = (Some(victim), messages.into_iter().next().unwrap_or_default());
         secret

@@ -7,7 +7,9 @@ use std::fmt;
 use authentick_wire::time::NtpSpan;
 
 pub use self::diagram::{Lane, inline, svg, text};
-use crate::model::{Call, Entry, OTHER_CLIENT, OTHER_SERVER, Party, SERVER, SERVICE, SessionId, VICTIM};
+use crate::model::{
+    Call, Certificate, Entry, OTHER_CLIENT, OTHER_SERVER, Party, SERVER, SERVICE, SessionId, VICTIM,
+};
 use crate::protocol::{self, Protocol};
 use crate::strategy::{self, Played};
 
@@ -132,10 +134,18 @@ impl Tracing<'_> {
                 self.sessions.push(*party);
                 self.sends(now, Lane::of(*party), &entry.messages);
             }
-            Call::Impersonate { party, peer, .. } => {
-                self.remark(now, Lane::of(*peer), "long-term secret revealed".to_owned());
+            Call::Impersonate { party, peer, certificate, .. } => {
+                let secret = match certificate {
+                    Certificate::Current => "long-term secret revealed",
+                    Certificate::Expired => "secret of 20 years ago revealed",
+                };
+                self.remark(now, Lane::of(*peer), secret.to_owned());
                 self.sessions.push(*party);
-                self.remark(now, Lane::of(*party), "exchanges keys with the adversary".to_owned());
+                let said = match entry.said.as_str() {
+                    "" => "exchanges keys with the adversary".to_owned(),
+                    said => said.to_owned(),
+                };
+                self.remark(now, Lane::of(*party), said);
                 self.sends(now, Lane::of(*party), &entry.messages);
             }
             Call::GoOn { session, .. } => self.sends(now, self.lane(*session), &entry.messages),

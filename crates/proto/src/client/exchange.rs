@@ -21,7 +21,7 @@ use super::clock::{Unsound, check_clock};
 use super::kiss::meaning;
 use super::session::NtsSession;
 use crate::limits::REQUEST_SIZE_MAX;
-use crate::mutant::{Place, drawn, holds, is_out};
+use crate::mutant::{Place, drawn, drawn_octets, holds, is_out, is_tag};
 
 /// A request that waits for its response.
 #[derive(Clone, Debug)]
@@ -107,6 +107,25 @@ impl Candidate {
             tag,
             genuine,
         })
+    }
+
+    /// The tag of `datagram`, out of which the candidate was made; nothing if there is none.
+    fn tag_of<'a>(&self, datagram: &'a [u8]) -> &'a [u8] {
+        self.authenticator
+            .map_or(&[], |authenticator| &datagram[authenticator.ciphertext.start()..][..TAG_SIZE])
+    }
+
+    /// The tag of `datagram` if nothing in it were encrypted; nothing if something is.
+    fn tag_without_text(&self, datagram: &[u8], session: &NtsSession) -> Vec<u8> {
+        let Some(authenticator) = self.authenticator.filter(|it| it.ciphertext.size() == TAG_SIZE) else {
+            return Vec::new();
+        };
+        let (nonce, mut tag) = (authenticator.nonce.of(datagram), vec![0; TAG_SIZE]);
+        let (text, sealed) = session.algorithm().split_sealed(&mut tag).expect("there is room for a tag");
+        let associated = Some(&datagram[..authenticator.associated_size]);
+        let key = session.keys().s2c();
+        run_batch(std::iter::once(Seal { key, nonce, associated, text: text.into(), tag: sealed }));
+        tag
     }
 }
 
@@ -250,9 +269,10 @@ impl Exchange {
         out: &mut [u8],
     ) -> (Self, Unsealed) {
         const ROOM: &str = "REQUEST_SIZE_MAX octets hold a request";
-        let exchange =
-            //= rfc8915#5.3-1, rfc8915#5.7-2
-            Exchange { identifier: Some(entropy.array()), ..Exchange::with_time(random_time(entropy)) };
+        //= rfc8915#5.3-1, rfc8915#5.7-2
+        let (identifier, transmit) = (entropy.array(), random_time(entropy));
+        let identifier = Some(drawn_octets(identifier, transmit.to_bits()));
+        let exchange = Exchange { identifier, ..Exchange::with_time(transmit) };
         let algorithm = session.algorithm();
         let mut nonce = [0; 16];
         //= rfc8915#5.6-7, rfc8915#5.6-6
@@ -304,6 +324,8 @@ impl Exchange {
         let mut genuine = false;
         if let Some(session) = &session {
             run_batch(candidate.job(datagram, session, &mut genuine).into_iter());
+            let (datagram, tag) = (&*datagram, candidate.tag_of(datagram));
+            genuine = is_tag(genuine, tag, || candidate.tag_without_text(datagram, session));
         }
         self.conclude(&candidate, genuine, datagram, session)
     }

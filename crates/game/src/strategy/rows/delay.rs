@@ -2,8 +2,8 @@
 
 use authentick_wire::time::NtpSpan;
 
-use super::REJECT;
-use crate::model::START;
+use super::{BOUND, REJECT, STALL};
+use crate::model::{START, TWENTY_YEARS};
 use crate::protocol::E;
 use crate::strategy::{Expected, LONG, Play, SHORT, Strategy};
 use crate::verdict::Verdict;
@@ -12,9 +12,6 @@ use crate::verdict::Verdict;
 /// arrival by a unit, so that it is not that of departure.
 const UP_TO_E: NtpSpan = NtpSpan::from_bits(E.to_bits() - 2);
 const BEYOND_E: NtpSpan = NtpSpan::from_bits(E.to_bits() + 2);
-
-/// Twenty years, in units of 2^-32 s.
-const TWENTY_YEARS: NtpSpan = NtpSpan::from_bits((20 * 31_557_600) << 32);
 
 pub(super) const ROWS: [Strategy; 8] = [
     Strategy {
@@ -88,13 +85,13 @@ pub(super) const ROWS: [Strategy; 8] = [
     Strategy {
         id: "decades-off",
         title: "start a client whose clock is decades off",
-        says: "Offsets are differences of 64 bits, good for 68 years. What a client thinks of a certificate by such a \
-               clock is its caller's, and not in this game.",
+        says: "Offsets are differences of 64 bits, good for 68 years. But by such a clock no certificate is valid, so \
+               NTS and ANTP bring no time until somebody vouches for the date.",
         play: |play| {
             play.victim_at(START - TWENTY_YEARS);
             play.exchange(SHORT, SHORT);
         },
-        expected: Expected::all(Verdict::Bound),
+        expected: Expected::of([BOUND, BOUND, BOUND, STALL, STALL, STALL]),
     },
     Strategy {
         id: "unequal-clocks",

@@ -13,13 +13,34 @@ use crate::verdict::Verdict;
 /// Refusals in a flood.
 const FLOOD: usize = 100;
 
-pub(super) const ROWS: [Strategy; 4] = [
+pub(super) const ROWS: [Strategy; 5] = [
     Strategy {
         id: "refusals",
         title: "flood the victim with kisses of death, crypto-NAKs, NTSN and errors",
         says: "Nothing vouches for a refusal. It may be told of, and may make a client poll less often; it ends \
                nothing (CVE-2015-7704, CVE-2015-7979).",
         play: refusals,
+        expected: Expected::all(Verdict::Reject),
+    },
+    Strategy {
+        id: "reply-loop",
+        title: "put what servers say before the server, as two of them would in a loop",
+        says: "Only what asks is answered, so no two servers can keep each other busy (CVE-2009-3563, VU#417980): the \
+               server's world checks that for every datagram of every game.",
+        play: |play| {
+            let request = play.request();
+            let answers = play.serve(&request);
+            let said = [answers, all_refusals(play, &request)].concat();
+            // As a server, a broadcaster, a passive peer, and what controls servers say it.
+            for mode in [4, 5, 2, 6, 7] {
+                for one in &said {
+                    let mut octets = one.clone();
+                    octets[0] = octets[0] & !7 | mode;
+                    let echoed = play.serve(&octets);
+                    play.deliver_all(&echoed);
+                }
+            }
+        },
         expected: Expected::all(Verdict::Reject),
     },
     Strategy {

@@ -1,10 +1,12 @@
 //! With a secret: what the adversary may not have, and what becomes of a session when it does.
 
-use super::{BOUND, REJECT, STALL, UNFRESH, WIN};
-use crate::model::{OTHER_CLIENT, SERVER, START};
-use crate::strategy::{Expected, Play, SHORT, Strategy};
+use authentick_wire::time::NtpTime;
 
-pub(super) const ROWS: [Strategy; 9] = [
+use super::{BOUND, REJECT, STALL, UNFRESH, WIN};
+use crate::model::{Certificate, OTHER_CLIENT, SERVER, START, TWENTY_YEARS};
+use crate::strategy::{Expected, Play, SHORT, Strategy, WRONG};
+
+pub(super) const ROWS: [Strategy; 11] = [
     Strategy {
         id: "others-key",
         title: "learn another client's key, and forge with it",
@@ -53,10 +55,28 @@ pub(super) const ROWS: [Strategy; 9] = [
         says: "Forward secrecy is about sessions that were. With the certificate's key the adversary is the server to \
                whoever exchanges keys from then on, so that no session with a corrupted server is fresh.",
         play: |play| {
-            let secret = play.impersonated();
-            let request = play.first_request();
-            let forged = play.forge(secret.as_ref(), &request);
-            play.deliver_all(&[forged]);
+            forge_in_its_name(play, Certificate::Current, START + WRONG);
+        },
+        expected: Expected::of([None, None, None, UNFRESH, None, None]),
+    },
+    Strategy {
+        id: "expired-certificate",
+        title: "learn the key of a certificate that has expired, and exchange keys in the server's name",
+        says: "A client whose clock is roughly right refuses it, and turns to the server itself.",
+        play: |play| {
+            if !forge_in_its_name(play, Certificate::Expired, START + WRONG) {
+                play.victim_at(START + WRONG);
+            }
+        },
+        expected: Expected::of([None, None, None, REJECT, None, None]),
+    },
+    Strategy {
+        id: "clock-set-back",
+        title: "learn the key of a certificate that has expired, and meet a client by whose clock it is valid",
+        says: "Dates help only whose clock is roughly right: who can set it back revives every key that was ever lost. \
+               With the key of any certificate that the client takes, no session is fresh.",
+        play: |play| {
+            forge_in_its_name(play, Certificate::Expired, START - TWENTY_YEARS);
         },
         expected: Expected::of([None, None, None, UNFRESH, None, None]),
     },
@@ -116,6 +136,18 @@ pub(super) const ROWS: [Strategy; 9] = [
         expected: Expected::of([None, None, None, STALL, REJECT, REJECT]),
     },
 ];
+
+/// Exchanges keys with the victim, whose clock shows `time` at first, in the server's name and with the key of
+/// `certificate`, and forges an answer. Whether the victim took the certificate.
+fn forge_in_its_name(play: &mut Play<'_>, certificate: Certificate, time: NtpTime) -> bool {
+    let secret = play.impersonated(certificate, time);
+    if secret.is_some() {
+        let request = play.first_request();
+        let forged = play.forge(secret.as_ref(), &request);
+        play.deliver_all(&[forged]);
+    }
+    secret.is_some()
+}
 
 fn state_leak(play: &mut Play<'_>, rotations: usize) {
     play.model_mut().corrupt_state(SERVER);

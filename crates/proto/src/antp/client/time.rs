@@ -21,7 +21,7 @@ use authentick_wire::time::{NtpSpan, NtpTime};
 use super::{Check, Session, inspect, put_header, token};
 use crate::antp::transcript::{self, TimeClaim, verify_times};
 use crate::client::{Sample, check_clock};
-use crate::mutant::{Place, holds, is_out, is_tag};
+use crate::mutant::{Place, drawn_octets, holds, is_out, is_tag};
 
 const EARLY_PACKET_SIZE: usize = HEADER_SIZE + Early::FIELD_SIZE;
 
@@ -179,6 +179,7 @@ impl Session {
     ) -> usize {
         let token = token(entropy);
         let nonce = if is_out(Place::Nonce) { [0; NONCE_SIZE] } else { entropy.array() };
+        let nonce = drawn_octets(nonce, token.to_bits());
         let request = TimeRequest {
             suite: self.suite,
             wants_fresh: wanted.fresh,
