@@ -112,10 +112,10 @@ const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "schedules",
-        establishes: "In ten million random schedules of an adversary, and in every schedule of eight queries against \
-            NTS and MACs and of six against ANTP, from key exchange on as well as from its beginning, no client that \
-            has a key of its own and a bound on the round trip believes what its server has not said, or is wrong by \
-            more than half its round trip.",
+        establishes: "In ten million random schedules of an adversary, in every schedule of eight queries against NTS \
+            and MACs and of six against ANTP, from key exchange on as well as from its beginning, and in every one of \
+            eight that changes one message against ANTP from m3 on, no client that has a key of its own and a bound \
+            on the round trip believes what its server has not said, or is wrong by more than half its round trip.",
         minutes: 25,
         steps: &[Step::new(
             "cargo test --release --package authentick-game --test schedules -- --ignored --show-output",
