@@ -8,8 +8,9 @@ use std::process::{Command, Output};
 use authentick_lab::process::Process;
 use authentick_report::load::{Limit, LoadRecord};
 
-use super::{recompute, wait_for_task};
+use super::wait_for_task;
 use crate::lab::{Lab, alone, refused, render, renders_alone, serve, text, wait_for};
+use crate::recompute;
 
 fn study(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_authentick")).arg("study").args(arguments).output().unwrap()

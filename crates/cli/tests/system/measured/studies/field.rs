@@ -12,8 +12,9 @@ use authentick_report::study::field::{Cell, FieldRecord, Latency, Plan, Scheme, 
 use authentick_report::study::{Outcome, Task};
 use authentick_rig::peers::{self, Kind, Peer, Search};
 
-use super::{recompute, wait_for_task};
+use super::wait_for_task;
 use crate::lab::{alone, authentick, refused, render, renders_alone, text};
+use crate::recompute;
 
 /// What a study of the smallest size is run with.
 const TINY: [&str; 7] = ["study", "run", "field", "--quick", "--step-seconds", "0.2", "--out"];

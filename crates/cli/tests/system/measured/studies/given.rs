@@ -10,8 +10,8 @@ use authentick_report::load::Limit;
 use authentick_report::study::field::{FieldRecord, Plan, Scheme, Server, Trial};
 use authentick_report::study::{Outcome, Task};
 
-use super::recompute;
 use crate::lab::{Lab, alone, authentick, free_port, refused, serve, text};
+use crate::recompute;
 
 fn run(folder: &Path, more: &[&str]) -> Output {
     let mut words = vec!["study", "run", "field", "--quick", "--step-seconds", "0.2", "--out"];

@@ -17,8 +17,9 @@ use authentick_report::load::{Cause, LoadRecord, Step};
 use authentick_report::study::Task;
 use authentick_report::study::nts::{Ladder, Measure, Outcomes, Plan, Rung, RungRecord, ScaleRecord};
 
-use super::{recompute, wait_for_task};
+use super::wait_for_task;
 use crate::lab::{Lab, alone, authentick, has_measured, program, serve, text, wait_for};
+use crate::recompute;
 
 fn plan(out: &Path) -> Plan {
     Plan::from_json(&fs::read_to_string(out.join("study.json")).unwrap()).unwrap()

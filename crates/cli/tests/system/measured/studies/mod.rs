@@ -4,12 +4,10 @@ mod antp;
 mod engine;
 mod field;
 mod given;
-mod kept;
 mod lacks;
 mod ladder;
 mod mac;
 mod nts;
-mod recompute;
 mod rig;
 
 use authentick_lab::process::{PATIENCE, wait_within};

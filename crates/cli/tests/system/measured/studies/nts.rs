@@ -15,9 +15,10 @@ use authentick_report::study::nts::{
 };
 use authentick_report::study::{Outcome, Task};
 
-use super::{recompute, wait_for_task};
+use super::wait_for_task;
 use crate::lab::{alone, authentick, refused, render, renders_alone, text, wait_for};
 use crate::operator::become_nobody;
+use crate::recompute;
 
 fn plan(out: &Path) -> Plan {
     Plan::from_json(&fs::read_to_string(out.join("study.json")).unwrap()).unwrap()

@@ -8,8 +8,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::recompute;
 use crate::lab::{render, text};
+use crate::recompute;
 
 const RUNS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/runs");
 

@@ -38,7 +38,7 @@ fn says(folder: &Path, code: i32, parts: &[&str]) {
 
 /// Every number of both reports is what the records yield, or a name.
 #[track_caller]
-pub(super) fn agrees(folder: &Path) {
+pub(crate) fn agrees(folder: &Path) {
     if has_python() {
         says(folder, 0, &["report.html: ", "report.txt: ", ", all agree", "numbers agree, 0 problems"]);
     }
@@ -56,7 +56,7 @@ fn edit(folder: &Path, file: &str, [from, to]: [&str; 2]) -> String {
 /// A number that was edited in a report, or in a record, is found: each is one text in place of another, and both are
 /// of one figure. `file`: the record. Leaves the folder as it was.
 #[track_caller]
-pub(super) fn edits_are_found(folder: &Path, file: &str, of_report: [&str; 2], of_record: [&str; 2]) {
+pub(crate) fn edits_are_found(folder: &Path, file: &str, of_report: [&str; 2], of_record: [&str; 2]) {
     if !has_python() {
         return;
     }
