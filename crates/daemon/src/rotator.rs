@@ -31,6 +31,23 @@ pub(crate) struct InForce<K> {
     pub(crate) keys: Arc<ArcSwapOption<K>>,
     pub(crate) rotations: Counter,
     pub(crate) rotation_failures: Counter,
+    pub(crate) trouble: Trouble,
+}
+
+/// Why keys cannot be read, rotated or written now; nothing if they can, as far as anybody has tried.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble(ArcSwapOption<String>);
+
+impl Trouble {
+    pub(crate) fn get(&self) -> Option<Arc<String>> {
+        self.0.load_full()
+    }
+
+    fn set(&self, why: Option<&String>) {
+        if self.0.load().as_deref() != why {
+            self.0.store(why.cloned().map(Arc::new));
+        }
+    }
 }
 
 /// Keeps the keys of one kind.
@@ -50,9 +67,11 @@ pub(crate) struct Rotator<K> {
     not_before: Duration,
     /// When the age was last written, or the last attempt to write it was made.
     written: Duration,
-    is_written: bool,
-    /// Whether the last look at the store failed; only the first failure is logged.
-    is_unreadable: bool,
+    /// Why the last rotation failed, the last write of the age, and the last look at the store; of the last two only
+    /// the first failure is logged.
+    unrotated: Option<String>,
+    unwritten: Option<String>,
+    unread: Option<String>,
     /// What is there and was refused last.
     refused: Option<Version>,
     /// Why a rotation that is due has not taken place, as was said last.
@@ -117,6 +136,7 @@ impl<K: KeyKind> Rotator<K> {
             keys: Arc::new(ArcSwapOption::from(keys)),
             rotations: Counter::default(),
             rotation_failures: Counter::default(),
+            trouble: Trouble::default(),
         };
         store.adopted();
         Ok(Rotator {
@@ -131,8 +151,9 @@ impl<K: KeyKind> Rotator<K> {
             id,
             not_before: boot,
             written: boot,
-            is_written: true,
-            is_unreadable: false,
+            unrotated: None,
+            unwritten: None,
+            unread: None,
             refused: None,
             later: None,
             doubt: None,
@@ -147,6 +168,12 @@ impl<K: KeyKind> Rotator<K> {
     /// Takes over what others have done to a store that is followed, and rotates if that is due; `vouched_by` says who
     /// vouches for the time of day.
     pub(crate) fn tick(&mut self, vouched_by: VouchedBy, entropy: &mut Entropy) {
+        self.turn(vouched_by, entropy);
+        let troubles = [&self.unrotated, &self.unread, &self.unwritten];
+        self.in_force.trouble.set(troubles.into_iter().flatten().next());
+    }
+
+    fn turn(&mut self, vouched_by: VouchedBy, entropy: &mut Entropy) {
         self.retired.free();
         if self.store.is_followed() {
             self.follow();
@@ -194,6 +221,7 @@ impl<K: KeyKind> Rotator<K> {
             Err(error) => {
                 self.not_before = now.boot + ROTATION_RETRY;
                 self.in_force.rotation_failures.count();
+                self.unrotated = Some(format!("not rotated: {error}; {}", error.remedy()));
                 log::error!(
                     "{name} not rotated: {error}; {}; key {:08x} stays in use; the next attempt is in {} s",
                     error.remedy(),
@@ -226,11 +254,11 @@ impl<K: KeyKind> Rotator<K> {
 
     fn follow(&mut self) {
         let (name, news) = (self.name, self.store.watch(self.version));
-        if let (Err(error), false) = (&news, self.is_unreadable) {
+        if let (Err(error), None) = (&news, &self.unread) {
             self.in_force.rotation_failures.count();
             log::error!("{name} not changed: {error}; {}", error.remedy());
         }
-        self.is_unreadable = news.is_err();
+        self.unread = news.as_ref().err().map(|error| format!("not read: {error}; {}", error.remedy()));
         match news {
             Ok(News::None) | Err(_) => {}
             Ok(News::Changed(held)) if Some(held.version) == self.refused => {}
@@ -268,7 +296,7 @@ impl<K: KeyKind> Rotator<K> {
     }
 
     fn put_in_force(&mut self, held: Held<K>) {
-        (self.version, self.refused) = (Some(held.version), None);
+        (self.version, self.refused, self.unrotated) = (Some(held.version), None, None);
         self.retired.put_away(self.in_force.keys.swap(Some(Arc::new(held.keys))));
         self.store.adopted();
     }
@@ -277,7 +305,11 @@ impl<K: KeyKind> Rotator<K> {
         let Some(keys) = self.in_force.keys.load_full() else { return };
         match self.store.restore_if_gone(&keys) {
             Ok(version) => self.version = version.or(self.version),
-            Err(error) => log::error!("{} not written again: {error}; {}", self.name, error.remedy()),
+            Err(error) => {
+                let why = format!("not written again: {error}; {}", error.remedy());
+                log::error!("{} {why}", self.name);
+                self.unwritten = Some(why);
+            }
         }
     }
 
@@ -335,13 +367,15 @@ impl<K: KeyKind> Rotator<K> {
         let Some(id) = self.id.filter(|_| self.store.rotates_here()) else { return };
         let rotated = self.in_force.keys.load().as_ref().map_or(0, |keys| keys.rotated());
         let written = self.store.set_age(id, self.timing.age(rotated, boot));
-        if let (Err(error), true) = (&written, self.is_written) {
-            log::error!(
-                "the age of {} is not kept over a restart: {error}; see that the state directory can be written",
-                self.name
-            );
+        let why = written.err().map(|error| {
+            format!(
+                "their age is not kept over a restart: {error}; see that the state directory can be written"
+            )
+        });
+        if let (Some(why), None) = (&why, &self.unwritten) {
+            log::error!("{}: {why}", self.name);
         }
-        self.is_written = written.is_ok();
+        self.unwritten = why;
     }
 }
 

@@ -30,6 +30,7 @@ fn disk_that_hangs_stops_neither_time_nor_the_end() {
     let mut server = start(&lab.config("", "cookie-keys = { rotate = \"3s\", keep = 60 }"));
     let prober = Prober::start(server.ntp);
     wait_for("a rotation", || (server.metric("nts_cookie_key_rotations_total") >= 1.0).then_some(()));
+    assert_eq!((server.get("/healthz"), server.get("/readyz")), ("ok\n".to_owned(), "ok\n".to_owned()));
     if let Err(skip) = disk.freeze() {
         return skip.tell();
     }
@@ -37,6 +38,9 @@ fn disk_that_hangs_stops_neither_time_nor_the_end() {
     server.process.wait_for_line("writing cookie keys or their age hangs");
     assert!(server.metric("ntp_heartbeat_age_seconds{thread=\"files\"}") > 10.0);
     assert!(server.metric("ntp_heartbeat_age_seconds{thread=\"clock\"}") < 10.0);
+    assert_eq!(server.get("/healthz"), "ok\n", "another start would not bring the disk back");
+    let said = server.get("/readyz");
+    assert!(said.starts_with("files: writing cookie keys or their age has hung for "), "{said}");
     assert_eq!(server.query(&lab, &[]).status.code(), Some(0), "keys are exchanged all the same");
     let told = prober.during(Duration::from_secs(2));
     assert!(told.len() > 5);

@@ -300,6 +300,10 @@ fn full_disk_at_rotation_leaves_the_old_keys_sealing() {
     let line = server.process.wait_for_line("cookie keys not rotated: ");
     assert_names(&line, &["No space left", "make room", "stays in use"]);
     assert!(server.metric("nts_cookie_key_rotation_failures_total") >= 1.0);
+    wait_for("the word to those who ask", || {
+        server.get("/readyz").starts_with("cookie keys: not rotated: ").then_some(())
+    });
+    assert_eq!(server.get("/healthz"), "ok\n", "another start would make no room");
     assert_eq!(server.query(&lab, &[]).status.code(), Some(0), "it still serves");
     drop(server);
     drop(unmount);

@@ -271,14 +271,15 @@ fn strangers_write_no_log() {
 }
 
 #[test]
-fn endpoint_has_two_pages_and_takes_nothing_else() {
+fn endpoint_has_its_pages_and_takes_nothing_else() {
     let lab = Lab::new();
     let server = serve(&lab);
-    let ask = |request: &str| {
-        let mut stream = TcpStream::connect(server.metrics).unwrap();
+    let ask_at = |address: SocketAddr, request: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
         write!(stream, "{request} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").unwrap();
         std::io::read_to_string(stream).unwrap().to_lowercase()
     };
+    let ask = |request: &str| ask_at(server.metrics, request);
     let metrics = ask("GET /metrics");
     assert!(metrics.starts_with("http/1.1 200 "), "{metrics}");
     assert!(metrics.contains("content-type: application/openmetrics-text; version=1.0.0"), "{metrics}");
@@ -286,6 +287,18 @@ fn endpoint_has_two_pages_and_takes_nothing_else() {
     assert!(ask("GET /spans").contains("content-type: application/json"));
     assert!(ask("POST /metrics").starts_with("http/1.1 405 "));
     assert!(ask("GET /etc/passwd").starts_with("http/1.1 404 "));
+    for page in ["/healthz", "/readyz"] {
+        let said = ask(&format!("GET {page}"));
+        assert!(said.starts_with("http/1.1 200 ") && said.ends_with("\r\n\r\nok\n"), "{page}: {said}");
+    }
+    // A server whose upstream is silent is healthy, and clients are better off elsewhere.
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let upstream = format!("reference = {{ upstream = \"{}\" }}", nobody.local_addr().unwrap());
+    let lab = Lab::new();
+    let waiting = start(&lab.config(&upstream, ""));
+    assert!(ask_at(waiting.metrics, "GET /healthz").starts_with("http/1.1 200 "));
+    let said = ask_at(waiting.metrics, "GET /readyz");
+    assert!(said.starts_with("http/1.1 503 ") && said.contains("clock: it is not synchronised"), "{said}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The endpoint: `GET /metrics` for Prometheus, `GET /spans` for timed requests.
+//! The endpoint: `GET /metrics` for Prometheus, `GET /healthz` and `GET /readyz` for who starts servers and sends
+//! clients to them, `GET /spans` for timed requests.
 //!
 //! One thread with an event loop of its own; a slow reader costs nobody else anything. What stands on the page of
 //! metrics is in [`super::page`].
@@ -18,6 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
 use tokio::sync::{Semaphore, oneshot};
 
+use super::health;
 use super::page::NodeMetrics;
 use super::spans::{Kept, Position};
 use crate::shared::Shared;
@@ -139,9 +141,20 @@ impl Answers {
                     Err(_) => cannot_encode(),
                 }
             }
-            _ => text(StatusCode::NOT_FOUND, "see /metrics and /spans\n"),
+            "/healthz" => state(&health::ailments(&self.shared)),
+            "/readyz" => state(&health::obstacles(&self.shared)),
+            _ => text(StatusCode::NOT_FOUND, "see /metrics, /healthz, /readyz and /spans\n"),
         }
     }
+}
+
+/// What is wrong, a line each; 503 if anything is.
+fn state(wrong: &[String]) -> Response<Full<Bytes>> {
+    let (status, text) = match wrong {
+        [] => (StatusCode::OK, "ok\n".to_owned()),
+        lines => (StatusCode::SERVICE_UNAVAILABLE, lines.iter().map(|line| format!("{line}\n")).collect()),
+    };
+    response(status, "text/plain", text)
 }
 
 const NO_SPANS: &str = "no requests are timed; name clients in [metrics] span-clients\n";

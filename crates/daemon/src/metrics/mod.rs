@@ -2,6 +2,7 @@
 
 pub mod counters;
 mod endpoint;
+mod health;
 mod page;
 pub mod spans;
 

@@ -156,6 +156,7 @@ fn keys_that_are_made_elsewhere_are_taken_if_they_follow_and_never_rotated() {
     server.tick(1);
     assert_eq!(seals(&server), second.current().id());
     let failures = |server: &Server| server.rotator.in_force.rotation_failures.get();
+    let trouble = |server: &Server| server.rotator.in_force.trouble.get();
     let stranger = KeySet::generate(900, &mut Entropy::from_seed(9));
     for (refused, count) in [(&first, 1), (&stranger, 2)] {
         put(refused);
@@ -166,6 +167,10 @@ fn keys_that_are_made_elsewhere_are_taken_if_they_follow_and_never_rotated() {
     }
     server.rotator.reload();
     assert_eq!((seals(&server), failures(&server)), (second.current().id(), 3), "SIGHUP takes it no more");
+    assert_eq!(trouble(&server), None, "the keys in force are good");
+    std::fs::write(&path, "these are no keys").unwrap();
+    server.tick(1);
+    assert!(trouble(&server).is_some_and(|why| why.contains("not read: ")), "{:?}", trouble(&server));
     std::fs::remove_file(&path).unwrap();
     server.tick(1);
     server.rotator.reload();
@@ -174,4 +179,5 @@ fn keys_that_are_made_elsewhere_are_taken_if_they_follow_and_never_rotated() {
     put(&second.rotate(300, 1, &mut server.entropy));
     server.tick(1);
     assert_eq!(seals(&server), second.keys().nth(1).unwrap().1.id(), "the future key");
+    assert_eq!(trouble(&server), None);
 }

@@ -17,7 +17,7 @@ use crate::clock::SystemClock;
 use crate::heartbeat::Heartbeat;
 use crate::metrics::counters::{Counter, Totals};
 use crate::retired::Retired;
-use crate::rotator::InForce;
+use crate::rotator::{InForce, Trouble};
 use crate::shared::NtsState;
 
 #[global_allocator]
@@ -31,6 +31,7 @@ fn shared(keys: KeySet) -> Shared {
         keys: Arc::new(ArcSwapOption::from_pointee(keys)),
         rotations: Counter::default(),
         rotation_failures: Counter::default(),
+        trouble: Trouble::default(),
     };
     let good = Snapshot::primary(-20, ReferenceId(*b"TEST"), clock::now());
     Shared {

@@ -254,7 +254,7 @@ fn pods_have_what_their_servers_need_and_accept() {
         }
         let metrics = config.metrics.unwrap().listen;
         let probe = &container["livenessProbe"]["httpGet"];
-        assert_eq!(probe["path"], "/metrics");
+        assert_eq!(probe["path"], "/healthz");
         let port = match probe["port"].as_str() {
             Some(name) => {
                 list(&container["ports"]).iter().find(|port| port["name"] == name).unwrap()["containerPort"]
