@@ -4,12 +4,14 @@
 use std::fmt;
 use std::path::Path;
 
+use authentick_crypto::kdf::sha256;
 use authentick_ke::tls::{Identity, IdentityError};
 use authentick_net::privilege;
 use zeroize::Zeroizing;
 
 use crate::config::{Config, ConfigError, KeyExchange};
 use crate::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
+use crate::renewal::Digest;
 
 /// The user to become: none unless started as root.
 pub(crate) fn server_user(config: &Config) -> Result<Option<privilege::User>, ConfigError> {
@@ -53,6 +55,25 @@ pub(crate) fn load(config: &Config, exchange: &KeyExchange) -> Result<Identity, 
             IdentityError::Mismatch => key.wrong(&error, "name the key that the certificate was made for"),
         }
     })
+}
+
+/// The digest of pairs of files as they are now; of one that cannot be read, why.
+pub(crate) fn digest<'a>(pairs: impl IntoIterator<Item = [PemFile<'a>; 2]>) -> Digest {
+    let mut parts: Vec<Zeroizing<Vec<u8>>> = Vec::new();
+    for (file, secrecy) in
+        pairs.into_iter().flat_map(|[chain, key]| [(chain, Secrecy::Public), (key, Secrecy::GroupReads)])
+    {
+        let octets =
+            file.read(secrecy).unwrap_or_else(|error| Zeroizing::new(error.to_string().into_bytes()));
+        parts.push(Zeroizing::new(octets.len().to_be_bytes().to_vec()));
+        parts.push(octets);
+    }
+    sha256(&parts.iter().map(|part| part.as_slice()).collect::<Vec<_>>())
+}
+
+/// The digest of the files of the key exchange.
+pub(crate) fn digest_of(config: &Config, exchange: &KeyExchange) -> Digest {
+    digest([PemFile::pair(config, "nts", &exchange.certificate_chain, &exchange.private_key)])
 }
 
 /// How a file becomes readable for a user.

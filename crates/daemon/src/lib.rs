@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod node;
 mod preflight;
 mod reference;
+mod renewal;
 mod retired;
 mod rotation;
 mod rotator;

@@ -36,7 +36,7 @@ use crate::background;
 use crate::bind::Ports;
 use crate::clock::{HostClock, SystemClock};
 use crate::config::{Antp, Config, ConfigError, EngineKind, KeyExchange, RotatingKeys};
-use crate::containment::{self, Containment, Process, Refusals, ThreadKind};
+use crate::containment::{self, Containment, Process, ThreadKind};
 use crate::fleet::FleetState;
 use crate::heartbeat::{Heartbeat, Looked};
 use crate::identity;
@@ -47,7 +47,6 @@ use crate::metrics::spans::SpanRing;
 pub use crate::preflight::check;
 use crate::preflight::{self, state_error};
 use crate::reference::Watcher;
-use crate::retired::Retired;
 use crate::rotator::Rotator;
 use crate::shared::{ExchangeState, NtsState, Shared};
 use crate::supervisor::{Command, Supervisor};
@@ -307,8 +306,7 @@ fn take_up(
         spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone(), metrics.span_every))),
         started: Instant::now(),
     });
-    let (config, refusals, retired_identities) = (config.clone(), Refusals::default(), Retired::default());
-    Ok(Supervisor { config, shared, cookie_keys, state_keys, keeper, retired_identities, entropy, refusals })
+    Ok(Supervisor::new(config.clone(), shared, cookie_keys, state_keys, keeper, entropy))
 }
 
 impl Running {

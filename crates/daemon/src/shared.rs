@@ -19,6 +19,7 @@ use crate::heartbeat::{Heartbeat, Looked};
 use crate::keystore::CfntsStore;
 use crate::metrics::counters::{KeCounters, WorkerCounters};
 use crate::metrics::spans::SpanRing;
+use crate::renewal::Reloads;
 use crate::rotator::InForce;
 use crate::symmetric::keeper::SymmetricState;
 
@@ -54,6 +55,8 @@ pub(crate) struct ExchangeState {
     tls: ArcSwap<rustls::ServerConfig>,
     certificate: ArcSwap<CertificateInfo>,
     pub(crate) advertiser: Advertiser,
+    /// Of the certificate.
+    pub(crate) reloads: Reloads,
 }
 
 impl ExchangeState {
@@ -63,6 +66,7 @@ impl ExchangeState {
             tls: ArcSwap::new(server_config(identity)),
             certificate: ArcSwap::from_pointee(identity.certificate.clone()),
             advertiser,
+            reloads: Reloads::default(),
         }
     }
 

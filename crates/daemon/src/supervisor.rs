@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use authentick_proto::antp::state_key::StateKeys;
@@ -16,12 +16,13 @@ use crate::containment::Refusals;
 use crate::heartbeat::{STALE_AFTER, TICK};
 use crate::identity;
 use crate::preflight;
+use crate::renewal::{Digest, Renewal};
 use crate::retired::Retired;
 use crate::rotation::VouchedBy;
 use crate::rotator::Rotator;
-use crate::shared::Shared;
+use crate::shared::{ExchangeState, Shared};
 use crate::symmetric::keeper::Keeper;
-use crate::validity;
+use crate::validity::{self, Reminder};
 
 /// Messages to the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,20 +35,58 @@ pub(crate) enum Command {
 
 /// What the thread works with.
 pub(crate) struct Supervisor {
-    pub(crate) config: Config,
+    config: Config,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) cookie_keys: Option<Rotator<KeySet>>,
-    pub(crate) state_keys: Option<Rotator<StateKeys>>,
-    pub(crate) keeper: Option<Keeper>,
+    cookie_keys: Option<Rotator<KeySet>>,
+    state_keys: Option<Rotator<StateKeys>>,
+    keeper: Option<Keeper>,
     /// Keys and certificates of ANTP.
-    pub(crate) retired_identities: Retired<antp::Loaded>,
-    pub(crate) entropy: Entropy,
-    pub(crate) refusals: Refusals,
+    retired_identities: Retired<antp::Loaded>,
+    renewals: Renewals,
+    entropy: Entropy,
+    refusals: Refusals,
 }
 
+/// What is known of the files of certificates; of none, until the thread runs.
+#[derive(Debug, Default)]
+struct Renewals {
+    exchange: Option<Renewal>,
+    antp: Option<Renewal>,
+    reminder: Reminder,
+    /// When it next reminds.
+    next: Option<Instant>,
+}
+
+/// How often it is looked when certificates end.
+const REMINDER_INTERVAL: Duration = Duration::from_secs(3600);
+
 impl Supervisor {
+    pub(crate) fn new(
+        config: Config,
+        shared: Arc<Shared>,
+        cookie_keys: Option<Rotator<KeySet>>,
+        state_keys: Option<Rotator<StateKeys>>,
+        keeper: Option<Keeper>,
+        entropy: Entropy,
+    ) -> Self {
+        Supervisor {
+            config,
+            shared,
+            cookie_keys,
+            state_keys,
+            keeper,
+            retired_identities: Retired::default(),
+            renewals: Renewals::default(),
+            entropy,
+            refusals: Refusals::default(),
+        }
+    }
+
     /// Works until it is told to stop.
     pub(crate) fn run(mut self, inbox: &Receiver<Command>) {
+        let now = Instant::now();
+        self.renewals.exchange = self.exchange_digest().map(|digest| Renewal::new(digest, now));
+        self.renewals.antp = self.antp_digest().map(|digest| Renewal::new(digest, now));
         // What downtime has made due is made up for at once.
         self.tick();
         let (mut was_stale, mut next) = (false, Instant::now() + TICK);
@@ -96,6 +135,7 @@ impl Supervisor {
         self.refusals.tell();
         self.retired_identities.free();
         self.rotate();
+        self.renew(Instant::now());
         if let Some(fleet) = &self.shared.fleet {
             fleet.note_uses(Instant::now(), &self.shared.workers);
         }
@@ -138,27 +178,77 @@ impl Supervisor {
                 }
             }
         }
+        let now = [self.exchange_digest(), self.antp_digest()];
+        for (renewal, digest) in [&mut self.renewals.exchange, &mut self.renewals.antp].into_iter().zip(now) {
+            if let (Some(renewal), Some(digest)) = (renewal, digest) {
+                renewal.was_read(digest);
+            }
+        }
         self.reload_identity();
         if let Some(keys) = &mut self.cookie_keys {
             keys.reload();
         }
-        if let (Some(antp), Some(state)) = (&self.config.antp, &self.shared.antp) {
-            match antp::load(&self.config, antp) {
-                Ok(loaded) => match loaded.objection(&state.loaded.load()) {
-                    None => {
-                        loaded.certificates.iter().for_each(|(_, info)| validity::warn(info));
-                        log::info!("ANTP's certificates read again, of {} suites", loaded.certificates.len());
-                        self.retired_identities.replace(&state.loaded, Arc::new(loaded));
-                    }
-                    Some(problem) => {
-                        log::error!("ANTP's certificates not changed: {problem}; renew it and send SIGHUP");
-                    }
-                },
-                Err(error) => log::error!("ANTP's certificates not changed: {error}"),
-            }
-            if let Some(keys) = &mut self.state_keys {
-                keys.reload();
-            }
+        self.reload_antp();
+        if let Some(keys) = &mut self.state_keys {
+            keys.reload();
+        }
+    }
+
+    /// The files of the key exchange as they are now; `None` where no keys are exchanged.
+    fn exchange_digest(&self) -> Option<Digest> {
+        self.config.exchange().map(|exchange| identity::digest_of(&self.config, exchange))
+    }
+
+    fn antp_digest(&self) -> Option<Digest> {
+        self.config.antp.as_ref().map(|antp| antp::digest(&self.config, antp))
+    }
+
+    /// Puts certificates in force that have been renewed, and reminds of those that are to be.
+    fn renew(&mut self, now: Instant) {
+        let mut renewals = std::mem::take(&mut self.renewals);
+        let digest = |supervisor: &Self, of: fn(&Self) -> Option<Digest>| {
+            supervisor.shared.files.begin("looking for renewed certificates");
+            of(supervisor).unwrap_or_default()
+        };
+        if let Some(renewal) = &mut renewals.exchange
+            && renewal.is_due(now, || digest(self, Self::exchange_digest))
+        {
+            self.reload_identity();
+        }
+        if let Some(renewal) = &mut renewals.antp
+            && renewal.is_due(now, || digest(self, Self::antp_digest))
+        {
+            self.reload_antp();
+        }
+        if renewals.next.is_none_or(|next| now >= next) {
+            renewals.next = Some(now + REMINDER_INTERVAL);
+            let exchange = self.shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
+            let exchange = exchange.map(ExchangeState::certificate);
+            let antp = self.shared.antp.as_ref().map(|antp| antp.loaded.load());
+            let of_antp = antp.iter().flat_map(|loaded| loaded.certificates.iter().map(|(_, info)| info));
+            renewals.reminder.look(exchange.as_deref().into_iter().chain(of_antp));
+        }
+        self.renewals = renewals;
+    }
+
+    /// Reads keys and certificates of ANTP again.
+    fn reload_antp(&mut self) {
+        let (Some(antp), Some(state)) = (&self.config.antp, &self.shared.antp) else { return };
+        let problem = match antp::load(&self.config, antp) {
+            Ok(loaded) => match loaded.objection(&state.loaded.load()) {
+                None => {
+                    loaded.certificates.iter().for_each(|(_, info)| validity::warn(info));
+                    log::info!("ANTP's certificates read again, of {} suites", loaded.certificates.len());
+                    self.retired_identities.replace(&state.loaded, Arc::new(loaded));
+                    None
+                }
+                Some(problem) => Some(format!("{problem}; renew it")),
+            },
+            Err(error) => Some(error.to_string()),
+        };
+        state.reloads.count(problem.is_none());
+        if let Some(problem) = problem {
+            log::error!("ANTP's certificates not changed: {problem}");
         }
     }
 
@@ -166,19 +256,23 @@ impl Supervisor {
     fn reload_identity(&self) {
         let state = self.shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
         let (Some(exchange), Some(state)) = (self.config.exchange(), state) else { return };
-        match identity::load(&self.config, exchange) {
+        let problem = match identity::load(&self.config, exchange) {
             Ok(identity) => match validity::objection(&state.certificate(), &identity.certificate) {
                 None => {
                     validity::warn(&identity.certificate);
                     state.set_identity(&identity);
                     log::info!("certificate read again: {}", identity.certificate.subject);
+                    None
                 }
                 Some(problem) => {
-                    let file = exchange.certificate_chain.display();
-                    log::error!("certificate not changed: {file}: {problem}; renew it and send SIGHUP");
+                    Some(format!("{}: {problem}; renew it", exchange.certificate_chain.display()))
                 }
             },
-            Err(error) => log::error!("certificate not changed: {error}"),
+            Err(error) => Some(error.to_string()),
+        };
+        state.reloads.count(problem.is_none());
+        if let Some(problem) = problem {
+            log::error!("certificate not changed: {problem}");
         }
     }
 }

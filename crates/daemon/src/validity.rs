@@ -9,8 +9,9 @@ use authentick_net::clock;
 
 use crate::symmetric::notes;
 
-/// From how long before its end on one is warned of it.
-const NOTICE_SECONDS: i64 = 604_800;
+/// At so many days before its end one is reminded of it, and at its end.
+const NOTICE_DAYS: [i64; 3] = [14, 3, 0];
+const DAY_SECONDS: i64 = 86_400;
 
 /// The time by this host's clock, in Unix seconds.
 fn now() -> i64 {
@@ -42,14 +43,62 @@ fn objection_at(in_force: &CertificateInfo, fresh: &CertificateInfo, now: i64) -
 
 /// Logs that a certificate is not valid, or expires soon.
 pub(crate) fn warn(certificate: &CertificateInfo) {
-    const REMEDY: &str = "renew it and send SIGHUP, or set this host's clock if that is wrong";
-    if let Some(problem) = problem(certificate) {
-        log::warn!("{problem}: clients will refuse it; {REMEDY}");
-        return;
+    if let Some(words) = warning_at(certificate, now()) {
+        log::warn!("{words}");
     }
-    let (left, subject) = (certificate.not_after - now(), &certificate.subject);
-    if left < NOTICE_SECONDS {
-        log::warn!("the certificate of {subject} ends in {} hours; renew it and send SIGHUP", left / 3600);
+}
+
+fn warning_at(certificate: &CertificateInfo, now: i64) -> Option<String> {
+    const REMEDY: &str = "renew it, or set this host's clock if that is wrong";
+    if let Some(problem) = problem_at(certificate, now) {
+        return Some(format!("{problem}: clients will refuse it; {REMEDY}"));
+    }
+    let (left, subject) = (certificate.not_after - now, &certificate.subject);
+    let length = if left < 2 * DAY_SECONDS {
+        format!("{} hours", left / 3600)
+    } else {
+        format!("{} days", left / DAY_SECONDS)
+    };
+    (notices(certificate, now) > 0)
+        .then(|| format!("the certificate of {subject} ends in {length}; renew it"))
+}
+
+/// How many of the days to be reminded at have come.
+fn notices(certificate: &CertificateInfo, now: i64) -> usize {
+    let left = certificate.not_after - now;
+    NOTICE_DAYS.iter().filter(|days| left < **days * DAY_SECONDS).count()
+}
+
+/// Reminds of the ends of certificates that stay in force.
+#[derive(Debug, Default)]
+pub(crate) struct Reminder {
+    /// The ends of those in force, and of how many days was reminded.
+    told: Vec<(i64, usize)>,
+}
+
+impl Reminder {
+    /// Logs of each certificate of which there is more to say than the last time. Of one that has come since, that was
+    /// said when it came.
+    pub(crate) fn look<'a>(&mut self, certificates: impl IntoIterator<Item = &'a CertificateInfo>) {
+        self.look_at(certificates, now()).iter().for_each(|words| log::warn!("{words}"));
+    }
+
+    fn look_at<'a>(
+        &mut self,
+        certificates: impl IntoIterator<Item = &'a CertificateInfo>,
+        now: i64,
+    ) -> Vec<String> {
+        let (mut told, mut said) = (Vec::new(), Vec::new());
+        for certificate in certificates {
+            let (end, count) = (certificate.not_after, notices(certificate, now));
+            let before = self.told.iter().find(|(known, _)| *known == end).map_or(count, |(_, count)| *count);
+            if count > before {
+                said.extend(warning_at(certificate, now));
+            }
+            told.push((end, count));
+        }
+        self.told = told;
+        said
     }
 }
 
@@ -84,6 +133,27 @@ mod tests {
         }
         assert_eq!(date(i64::MAX), "a time far off");
         assert_eq!(date(i64::MIN), "1970-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn reminders_come_two_weeks_and_three_days_before_the_end_and_at_it_each_once() {
+        let day = DAY_SECONDS;
+        let (one, other) = (certificate(0, 100 * day), certificate(0, 300 * day));
+        let mut reminder = Reminder::default();
+        let mut said = Vec::new();
+        for hour in 0..24 * 101 {
+            for words in reminder.look_at([&one, &other], hour * 3600) {
+                said.push((hour / 24, words));
+            }
+        }
+        let said: Vec<(i64, &str)> = said.iter().map(|(day, words)| (*day, words.as_str())).collect();
+        let [(86, first), (97, second), (100, last)] = said[..] else { panic!("{said:?}") };
+        assert!(first.contains("ends in 13 days") && second.contains("ends in 2 days"), "{said:?}");
+        assert!(last.contains("has expired") && last.contains("renew it"), "{said:?}");
+        // What replaces it is told of when it is read.
+        assert!(reminder.look_at([&certificate(0, 102 * day)], 101 * day).is_empty());
+        assert!(warning_at(&certificate(0, 102 * day), 101 * day).unwrap().contains("in 24 hours"));
+        assert_eq!(warning_at(&certificate(0, 102 * day), 80 * day), None);
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use authentick_lab::certificates::write_private;
 use authentick_lab::hosts::{Host, Hosts};
-use authentick_lab::process::Process;
+use authentick_lab::process::{PATIENCE, Process, wait_within};
 
 use crate::lab::{Lab, authentick, is_root, serve, start, text, wait_for};
 
@@ -229,6 +230,32 @@ fn sighup_takes_over_a_new_certificate_and_keeps_the_old_one_if_the_new_is_bad()
     server.process.signal("-HUP");
     server.process.wait_for_line("certificate not changed");
     assert_names(&text(&server.query(&lab, &[])), &["CN=renewed.test"]);
+}
+
+#[test]
+fn renewed_certificate_is_taken_without_a_signal_once_its_pair_is_whole() {
+    let lab = Lab::new();
+    let server = serve(&lab);
+    // A look each half minute.
+    let wait = |words: &str| {
+        wait_within(3 * PATIENCE, words, || server.process.log().contains(words).then_some(()));
+    };
+    let old_key = std::fs::read(lab.key()).unwrap();
+    lab.renew(|params| params.distinguished_name.push(rcgen::DnType::CommonName, "renewed.test"));
+    let key = std::fs::read(lab.key()).unwrap();
+    std::fs::write(lab.key(), old_key).unwrap();
+    wait("certificate not changed: ");
+    assert!(!text(&server.query(&lab, &[])).contains("CN=renewed.test"), "the old pair serves");
+    assert!(server.metric("nts_ke_certificate_reload_failures_total") >= 1.0);
+    assert_eq!(server.metric("nts_ke_certificate_reloads_total"), 0.0);
+    // As by a link that is turned: another file has the name.
+    let whole = lab.path().join("key.new");
+    write_private(&whole, &String::from_utf8(key).unwrap());
+    std::fs::rename(&whole, lab.key()).unwrap();
+    wait("certificate read again: ");
+    assert_names(&text(&server.query(&lab, &[])), &["CN=renewed.test"]);
+    assert_eq!(server.metric("nts_ke_certificate_reloads_total"), 1.0);
+    assert!(server.metric("nts_ke_certificate_reloaded_timestamp_seconds") > 1.7e9);
 }
 
 #[test]

@@ -10,7 +10,8 @@ use rustls::pki_types::PrivateKeyDer;
 
 use crate::config::{Antp, AntpSuite, Config, ConfigError};
 use crate::guarded::{self, PEM_SIZE_MAX, Secrecy};
-use crate::identity::PemFile;
+use crate::identity::{self, PemFile};
+use crate::renewal::Digest;
 use crate::validity;
 
 /// What was read from files.
@@ -69,6 +70,11 @@ fn nts_public_key(config: &Config) -> Option<Vec<u8>> {
 /// The files of a suite: the certificate chain, and the private key.
 pub(crate) fn files<'a>(config: &'a Config, suite: &'a AntpSuite) -> [PemFile<'a>; 2] {
     PemFile::pair(config, suite.table, &suite.certificate_chain, &suite.private_key)
+}
+
+/// The digest of the files of all suites.
+pub(crate) fn digest(config: &Config, antp: &Antp) -> Digest {
+    identity::digest(antp.suites.iter().map(|suite| files(config, suite)))
 }
 
 fn load_one(

@@ -5,6 +5,6 @@ mod identity;
 mod state;
 mod worker;
 
-pub(crate) use identity::{Loaded, files, load};
+pub(crate) use identity::{Loaded, digest, files, load};
 pub(crate) use state::{AntpState, AntpView};
 pub(crate) use worker::ExchangeWorker;

@@ -16,6 +16,7 @@ use authentick_proto::server::limit::{Limiter, Rate};
 use super::exchanges::{Exchanges, Inbox};
 use super::identity::Loaded;
 use crate::config::Antp;
+use crate::renewal::Reloads;
 use crate::rotator::InForce;
 
 /// The state of ANTP that threads share.
@@ -24,6 +25,8 @@ pub(crate) struct AntpState {
     pub(crate) loaded: Arc<ArcSwap<Loaded>>,
     pub(crate) keys: Arc<InForce<StateKeys>>,
     pub(crate) exchanges: Exchanges,
+    /// Of the certificates.
+    pub(crate) reloads: Reloads,
     limits: AntpLimits,
 }
 
@@ -40,6 +43,7 @@ impl AntpState {
             loaded: Arc::new(ArcSwap::from_pointee(loaded)),
             keys,
             exchanges: Exchanges::new(antp.queue, antp.workers),
+            reloads: Reloads::default(),
             limits: AntpLimits {
                 negotiations: limiter(antp.negotiation_rate),
                 exchanges: limiter(antp.exchange_rate),

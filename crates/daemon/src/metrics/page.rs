@@ -21,6 +21,7 @@ use super::counters::{Totals, WorkerCounters, key_uses};
 use crate::antp::AntpState;
 use crate::containment::ThreadKind;
 use crate::fleet::pages;
+use crate::renewal::Reloads;
 use crate::rotator::InForce;
 use crate::shared::{ExchangeState, NtsState, Shared};
 use crate::symmetric::keeper::{Shown, SymmetricState};
@@ -176,7 +177,19 @@ impl Page<'_, '_> {
         self.gauges("nts_ke_advertised", "Whether new clients are to be sent to the server", shown)?;
         let help = "When the certificate ends, in Unix seconds";
         let value = exchange.certificate().not_after as f64;
-        self.gauge("nts_ke_certificate_expiry_timestamp_seconds", help, value)
+        self.gauge("nts_ke_certificate_expiry_timestamp_seconds", help, value)?;
+        self.reloads("nts_ke_certificate", &exchange.reloads)
+    }
+
+    /// What became of renewed certificates.
+    fn reloads(&mut self, prefix: &str, reloads: &Reloads) -> fmt::Result {
+        let help = "Times that renewed certificates were put in force since the start";
+        self.counter(&format!("{prefix}_reloads"), help, reloads.done.get())?;
+        let help = "Times that certificates could not be read again; the old ones stay in force";
+        self.counter(&format!("{prefix}_reload_failures"), help, reloads.failed.get())?;
+        let help = "When certificates were last put in force since the start, in Unix seconds; 0 if never";
+        let last = reloads.last().unwrap_or(0) as f64;
+        self.gauge(&format!("{prefix}_reloaded_timestamp_seconds"), help, last)
     }
 
     fn nts(&mut self, nts: &NtsState, workers: &[WorkerCounters]) -> fmt::Result {
@@ -226,6 +239,7 @@ impl Page<'_, '_> {
         let ends = loaded.certificates.iter();
         let values = ends.map(|(suite, info)| ([("suite", suite_word(*suite))], info.not_after as f64));
         self.gauges("antp_certificate_expiry_timestamp_seconds", help, values)?;
+        self.reloads("antp_certificate", &antp.reloads)?;
         let keys = antp.keys.keys.load();
         let keys = keys.as_ref().map_or((0, 0), |keys| (keys.keys().count(), keys.rotated()));
         self.rotation("antp_state_key", ["State key", "state"], keys, &antp.keys)
