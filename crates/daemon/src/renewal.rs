@@ -18,33 +18,28 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 pub(crate) type Digest = [u8; 32];
 
 /// What is known of the files of a pair, or of several.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Renewal {
-    /// As the files were when they were last put in force, or refused.
-    seen: Digest,
-    next: Instant,
+    /// As the files were when they were last put in force, or refused; `None` if there are none to look at.
+    seen: Option<Digest>,
+    next: Option<Instant>,
 }
 
 impl Renewal {
-    /// Files with this digest, which are in force.
-    pub(crate) fn new(seen: Digest, now: Instant) -> Self {
-        Renewal { seen, next: now + LOOK_INTERVAL }
+    /// Files with this digest, which are in force, or are about to be.
+    pub(crate) fn new(seen: Option<Digest>, now: Instant) -> Self {
+        Renewal { seen, next: Some(now + LOOK_INTERVAL) }
     }
 
     /// Whether the files are others than they were; looks at them only if the last time is long enough ago. Says so
     /// once.
-    pub(crate) fn is_due(&mut self, now: Instant, digest: impl FnOnce() -> Digest) -> bool {
-        if now < self.next {
+    pub(crate) fn is_due(&mut self, now: Instant, digest: impl FnOnce() -> Option<Digest>) -> bool {
+        if self.next.is_some_and(|next| now < next) {
             return false;
         }
-        self.next = now + LOOK_INTERVAL;
+        self.next = Some(now + LOOK_INTERVAL);
         let found = digest();
         std::mem::replace(&mut self.seen, found) != found
-    }
-
-    /// They were read for another reason, as they are now.
-    pub(crate) fn was_read(&mut self, digest: Digest) {
-        self.seen = digest;
     }
 }
 
@@ -80,16 +75,16 @@ mod tests {
     #[test]
     fn change_is_told_once_and_not_before_its_time() {
         let start = Instant::now();
-        let mut renewal = Renewal::new([1; 32], start);
+        let mut renewal = Renewal::new(Some([1; 32]), start);
         let at = |seconds| start + Duration::from_secs(seconds);
         assert!(!renewal.is_due(at(29), || panic!("it is too early to read")));
-        assert!(!renewal.is_due(at(30), || [1; 32]));
+        assert!(!renewal.is_due(at(30), || Some([1; 32])));
         assert!(!renewal.is_due(at(59), || panic!("it is too early to read")));
-        assert!(renewal.is_due(at(60), || [2; 32]));
-        assert!(!renewal.is_due(at(90), || [2; 32]), "what was refused is not tried again");
-        assert!(renewal.is_due(at(120), || [1; 32]), "also back to what it was");
-        renewal.was_read([3; 32]);
-        assert!(!renewal.is_due(at(150), || [3; 32]), "SIGHUP was faster");
+        assert!(renewal.is_due(at(60), || Some([2; 32])));
+        assert!(!renewal.is_due(at(90), || Some([2; 32])), "what was refused is not tried again");
+        assert!(renewal.is_due(at(120), || Some([1; 32])), "also back to what it was");
+        let mut none = Renewal::new(None, start);
+        assert!(!none.is_due(at(30), || None));
     }
 
     #[test]

@@ -50,11 +50,20 @@ pub(crate) struct Supervisor {
 /// What is known of the files of certificates; of none, until the thread runs.
 #[derive(Debug, Default)]
 struct Renewals {
-    exchange: Option<Renewal>,
-    antp: Option<Renewal>,
+    exchange: Renewal,
+    antp: Renewal,
     reminder: Reminder,
     /// When it next reminds.
     next: Option<Instant>,
+}
+
+/// The files of the key exchange as they are now; `None` where no keys are exchanged.
+fn exchange_digest(config: &Config) -> Option<Digest> {
+    config.exchange().map(|exchange| identity::digest_of(config, exchange))
+}
+
+fn antp_digest(config: &Config) -> Option<Digest> {
+    config.antp.as_ref().map(|antp| antp::digest(config, antp))
 }
 
 /// How often it is looked when certificates end.
@@ -84,9 +93,7 @@ impl Supervisor {
 
     /// Works until it is told to stop.
     pub(crate) fn run(mut self, inbox: &Receiver<Command>) {
-        let now = Instant::now();
-        self.renewals.exchange = self.exchange_digest().map(|digest| Renewal::new(digest, now));
-        self.renewals.antp = self.antp_digest().map(|digest| Renewal::new(digest, now));
+        self.note_files(Instant::now());
         // What downtime has made due is made up for at once.
         self.tick();
         let (mut was_stale, mut next) = (false, Instant::now() + TICK);
@@ -178,12 +185,7 @@ impl Supervisor {
                 }
             }
         }
-        let now = [self.exchange_digest(), self.antp_digest()];
-        for (renewal, digest) in [&mut self.renewals.exchange, &mut self.renewals.antp].into_iter().zip(now) {
-            if let (Some(renewal), Some(digest)) = (renewal, digest) {
-                renewal.was_read(digest);
-            }
-        }
+        self.note_files(Instant::now());
         self.reload_identity();
         if let Some(keys) = &mut self.cookie_keys {
             keys.reload();
@@ -194,41 +196,41 @@ impl Supervisor {
         }
     }
 
-    /// The files of the key exchange as they are now; `None` where no keys are exchanged.
-    fn exchange_digest(&self) -> Option<Digest> {
-        self.config.exchange().map(|exchange| identity::digest_of(&self.config, exchange))
-    }
-
-    fn antp_digest(&self) -> Option<Digest> {
-        self.config.antp.as_ref().map(|antp| antp::digest(&self.config, antp))
+    /// Certificates are those that their files hold now, or are about to be.
+    fn note_files(&mut self, now: Instant) {
+        self.renewals.exchange = Renewal::new(exchange_digest(&self.config), now);
+        self.renewals.antp = Renewal::new(antp_digest(&self.config), now);
     }
 
     /// Puts certificates in force that have been renewed, and reminds of those that are to be.
     fn renew(&mut self, now: Instant) {
-        let mut renewals = std::mem::take(&mut self.renewals);
-        let digest = |supervisor: &Self, of: fn(&Self) -> Option<Digest>| {
-            supervisor.shared.files.begin("looking for renewed certificates");
-            of(supervisor).unwrap_or_default()
+        let Supervisor { config, shared, renewals, .. } = &mut *self;
+        let look = |digest: fn(&Config) -> Option<Digest>| {
+            shared.files.begin("looking for renewed certificates");
+            digest(config)
         };
-        if let Some(renewal) = &mut renewals.exchange
-            && renewal.is_due(now, || digest(self, Self::exchange_digest))
-        {
+        let exchange = renewals.exchange.is_due(now, || look(exchange_digest));
+        let antp = renewals.antp.is_due(now, || look(antp_digest));
+        if exchange {
             self.reload_identity();
         }
-        if let Some(renewal) = &mut renewals.antp
-            && renewal.is_due(now, || digest(self, Self::antp_digest))
-        {
+        if antp {
             self.reload_antp();
         }
-        if renewals.next.is_none_or(|next| now >= next) {
-            renewals.next = Some(now + REMINDER_INTERVAL);
-            let exchange = self.shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
-            let exchange = exchange.map(ExchangeState::certificate);
-            let antp = self.shared.antp.as_ref().map(|antp| antp.loaded.load());
-            let of_antp = antp.iter().flat_map(|loaded| loaded.certificates.iter().map(|(_, info)| info));
-            renewals.reminder.look(exchange.as_deref().into_iter().chain(of_antp));
+        self.remind(now);
+    }
+
+    fn remind(&mut self, now: Instant) {
+        let Supervisor { shared, renewals, .. } = self;
+        if renewals.next.is_some_and(|next| now < next) {
+            return;
         }
-        self.renewals = renewals;
+        renewals.next = Some(now + REMINDER_INTERVAL);
+        let exchange = shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
+        let exchange = exchange.map(ExchangeState::certificate);
+        let antp = shared.antp.as_ref().map(|antp| antp.loaded.load());
+        let of_antp = antp.iter().flat_map(|loaded| loaded.certificates.iter().map(|(_, info)| info));
+        renewals.reminder.look(exchange.as_deref().into_iter().chain(of_antp));
     }
 
     /// Reads keys and certificates of ANTP again.

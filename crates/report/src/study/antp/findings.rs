@@ -3,6 +3,7 @@
 use super::compare::Compared;
 use super::figures::Which;
 use super::tables::PATHS;
+use super::verdicts::FULL;
 use super::{AntpRecord, Level, Path, Phase, Subject, Suite};
 use crate::published::antp::{
     EXCHANGE_ECDH_OVER_RSA, PLAIN_OVER_TIME, PRIMITIVE_ECDH_OVER_RSA, TIME_LATENCY_INCREASE,
@@ -19,8 +20,7 @@ pub(super) fn findings(record: &AntpRecord) -> Vec<String> {
         let Some((share, ceiling)) = record.link_share(Subject::new(Phase::Negotiation, suite)) else {
             continue;
         };
-        // A link whose requests fill so much of it has no room for the next.
-        let bound = if share >= 0.95 { "the link is the limit" } else { "something else is the limit" };
+        let bound = if share >= FULL { "the link is the limit" } else { "something else is the limit" };
         let mut sentence = format!(
             "Negotiations with {} fill {} % of a link of 1 Gbit/s, which carries {} a second: {bound} (published: the \
              link).",

@@ -16,7 +16,7 @@ use crate::study::tally::{Entry, Judged, Tally, Verdict, missing};
 use crate::units::{listed, percent};
 
 /// A link is full from this share on: what is left has no room for another request.
-const FULL: f64 = 0.95;
+pub(super) const FULL: f64 = 0.95;
 const NOTES: [&str; 2] = [
     "What trials allow goes from the least of the one and the most of the other to the reverse; one trial alone allows \
      nothing. Published figures are taken with half a unit of their last digit.",
