@@ -32,18 +32,21 @@ impl ServerSocket {
         if share {
             sockopt::set_socket_reuseport(&socket, true)?;
         }
-        set_receive_stamps(socket.as_fd())?;
-        if address.ip().is_unspecified() {
-            let (level, option) = match address {
-                SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_PKTINFO),
-                SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
-            };
-            set_flag(socket.as_fd(), level, option)?;
-        }
-        enlarge_receive_buffer(socket.as_fd());
+        prepare(socket.as_fd(), address)?;
         bind(&socket, &address)?;
         let socket = UdpSocket::from(socket);
         let local = socket.local_addr()?;
+        Ok(ServerSocket { socket, local })
+    }
+
+    /// A socket of datagrams that somebody else has bound, with what waits in it.
+    ///
+    /// # Errors
+    /// If it is none, or the kernel does not let it have what [`ServerSocket::bind`] switches on.
+    pub fn adopt(socket: OwnedFd) -> io::Result<Self> {
+        let socket = UdpSocket::from(socket);
+        let local = socket.local_addr()?;
+        prepare(socket.as_fd(), local)?;
         Ok(ServerSocket { socket, local })
     }
 
@@ -60,6 +63,20 @@ impl ServerSocket {
     pub fn dropped_count(&self) -> io::Result<u64> {
         dropped_count(self.as_fd())
     }
+}
+
+/// Switches on what a server needs of a socket at `address`.
+fn prepare(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
+    set_receive_stamps(socket)?;
+    if address.ip().is_unspecified() {
+        let (level, option) = match address {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+        };
+        set_flag(socket, level, option)?;
+    }
+    enlarge_receive_buffer(socket);
+    Ok(())
 }
 
 impl AsFd for ServerSocket {
@@ -104,6 +121,14 @@ pub fn bind_group(address: SocketAddr, count: usize) -> io::Result<Vec<ServerSoc
     }
     let address = alone.local();
     drop(alone);
+    join_group(address, count)
+}
+
+/// Binds `count` sockets to `address`, which share it with those that are there, and with those that may come.
+///
+/// # Errors
+/// As [`ServerSocket::bind`].
+pub fn join_group(address: SocketAddr, count: usize) -> io::Result<Vec<ServerSocket>> {
     (0..count).map(|_| ServerSocket::bind(address, true)).collect()
 }
 
