@@ -21,6 +21,8 @@ use crate::config::{KeyExchange, NTP_PORT, port_of_none};
 pub(crate) struct Advertiser {
     servers: Vec<Server>,
     algorithms: Vec<Algorithm>,
+    /// Of servers without one.
+    own_port: u16,
     terms: ArcSwap<Terms>,
 }
 
@@ -60,7 +62,15 @@ impl Server {
 impl Advertiser {
     /// The servers of a configuration, all of them in, on a host that serves time on `ntp_addresses`.
     pub(crate) fn new(exchange: &KeyExchange, ntp_addresses: &[SocketAddr]) -> Self {
-        let own_port = port_of_none(ntp_addresses);
+        Advertiser::with_port(exchange, port_of_none(ntp_addresses))
+    }
+
+    /// The servers of another configuration on the same host, all of them in.
+    pub(crate) fn followed_by(&self, exchange: &KeyExchange) -> Self {
+        Advertiser::with_port(exchange, self.own_port)
+    }
+
+    fn with_port(exchange: &KeyExchange, own_port: u16) -> Self {
         let of = exchange.advertised.iter().map(|entry| Server {
             name: entry.server.clone(),
             port: entry.port.unwrap_or(own_port),
@@ -70,7 +80,7 @@ impl Advertiser {
         });
         let (servers, algorithms) = (of.collect::<Vec<_>>(), exchange.algorithms.clone());
         let terms = ArcSwap::from_pointee(terms(&servers, &algorithms));
-        Advertiser { servers, algorithms, terms }
+        Advertiser { servers, algorithms, own_port, terms }
     }
 
     /// What is offered now.

@@ -1,15 +1,18 @@
 //! Opening the ports of a server, while it still has the privileges to do so.
 //!
 //! The default configuration listens on the wildcard addresses of both families, and must work on a host that has only
-//! one of them. An address that is named explicitly must exist: if its family is missing, that is an error.
+//! one of them. An address that is named explicitly must exist: if its family is missing, that is an error. Sockets
+//! that the service manager has kept come before new ones.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
 
 use authentick_ke::server as ke_server;
 use authentick_net::udp::{self, ServerSocket};
 
 use crate::config::{Config, ConfigError};
+use crate::manager::{Manager, Place};
 
 /// The ports of a server, divided among its threads.
 pub(crate) struct Ports {
@@ -29,17 +32,22 @@ impl Ports {
         config: &Config,
         worker_count: usize,
         ke_worker_count: usize,
+        manager: &mut Manager,
     ) -> Result<Self, ConfigError> {
         let ke_addresses = config.exchange().map_or(&[][..], |exchange| &exchange.listen);
         let metrics = config.metrics.as_ref().map(|metrics| {
             let listen = metrics.listen;
             TcpListener::bind(listen).map_err(|error| failure(config, "metrics.listen", listen, &error))
         });
-        Ok(Ports {
-            ntp: per_worker(config, "server.listen", &config.listen, worker_count, udp::bind_group)?,
-            ke: per_worker(config, "nts.ke-listen", ke_addresses, ke_worker_count, ke_server::bind_group)?,
+        let mut opening = Opening { config, manager, places: Vec::new() };
+        let ports = Ports {
+            ntp: opening.per_worker("server.listen", &config.listen, worker_count)?,
+            ke: opening.per_worker("nts.ke-listen", ke_addresses, ke_worker_count)?,
             metrics: metrics.transpose()?,
-        })
+        };
+        let Opening { manager, places, .. } = opening;
+        manager.close_the_rest(&places);
+        Ok(ports)
     }
 
     /// Where time is asked for.
@@ -68,22 +76,123 @@ fn failure(config: &Config, key: &str, address: SocketAddr, error: &io::Error) -
     ConfigError::new(&config.file, key, address, error, remedy).of_rights(is_permission)
 }
 
-/// Calls `bind` to open one socket for each worker at every address of `key`.
-fn per_worker<T>(
-    config: &Config,
-    key: &str,
-    addresses: &[SocketAddr],
-    worker_count: usize,
-    bind: impl Fn(SocketAddr, usize) -> io::Result<Vec<T>>,
-) -> Result<Vec<Vec<T>>, ConfigError> {
-    let mut workers: Vec<Vec<T>> = (0..worker_count).map(|_| Vec::new()).collect();
-    for address in usable(key, addresses) {
-        let sockets = bind(address, worker_count).map_err(|error| failure(config, key, address, &error))?;
-        for (worker, socket) in workers.iter_mut().zip(sockets) {
-            worker.push(socket);
-        }
+/// What takes clients: a socket for datagrams, or a listener.
+trait Door: AsFd + Sized {
+    const IS_LISTENER: bool;
+
+    /// A socket of this kind that was bound before.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn adopt(socket: OwnedFd) -> io::Result<Self>;
+
+    /// Binds so many to an address that nobody has.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<Self>>;
+
+    /// Binds so many to an address that others of this server have, or may have later.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn join(address: SocketAddr, count: usize) -> io::Result<Vec<Self>>;
+}
+
+impl Door for ServerSocket {
+    const IS_LISTENER: bool = false;
+
+    fn adopt(socket: OwnedFd) -> io::Result<Self> {
+        ServerSocket::adopt(socket)
     }
-    Ok(workers)
+
+    fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+        udp::bind_group(address, count)
+    }
+
+    fn join(address: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+        udp::join_group(address, count)
+    }
+}
+
+impl Door for TcpListener {
+    const IS_LISTENER: bool = true;
+
+    fn adopt(socket: OwnedFd) -> io::Result<Self> {
+        let listener = TcpListener::from(socket);
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    }
+
+    fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+        ke_server::bind_group(address, count)
+    }
+
+    fn join(address: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+        ke_server::join_group(address, count)
+    }
+}
+
+struct Opening<'a> {
+    config: &'a Config,
+    manager: &'a mut Manager,
+    /// What was opened.
+    places: Vec<Place>,
+}
+
+impl Opening<'_> {
+    /// One socket for each worker at every address of `key`.
+    fn per_worker<T: Door>(
+        &mut self,
+        key: &str,
+        addresses: &[SocketAddr],
+        worker_count: usize,
+    ) -> Result<Vec<Vec<T>>, ConfigError> {
+        let mut workers: Vec<Vec<T>> = (0..worker_count).map(|_| Vec::new()).collect();
+        for address in usable(key, addresses) {
+            let sockets = self
+                .open(address, worker_count)
+                .map_err(|error| failure(self.config, key, address, &error))?;
+            for (worker, socket) in workers.iter_mut().zip(sockets) {
+                worker.push(socket);
+            }
+        }
+        Ok(workers)
+    }
+
+    /// Sockets at an address: those that were kept, and as many new ones as are missing. They are kept again.
+    fn open<T: Door>(&mut self, address: SocketAddr, count: usize) -> io::Result<Vec<T>> {
+        let place = Place { is_listener: T::IS_LISTENER, address };
+        let kept = self.manager.take(place, count);
+        let missing = count - kept.len();
+        let sockets = if kept.is_empty() {
+            let sockets = T::bind(address, count)?;
+            if !self.manager.keeps() || count > 1 {
+                sockets
+            } else {
+                // The next run may have more workers.
+                drop(sockets);
+                T::join(address, count)?
+            }
+        } else {
+            if missing > 0 && kept.iter().any(|socket| !socket.shares) {
+                let problem = "the service manager holds a socket that shares this address with no other worker's \
+                               (ReusePort=yes lets it)";
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, problem));
+            }
+            let adopted: io::Result<Vec<T>> =
+                kept.into_iter().map(|inherited| T::adopt(inherited.socket)).collect();
+            let mut sockets = adopted?;
+            sockets.extend(T::join(address, missing)?);
+            sockets
+        };
+        // A port that the kernel chooses is another one in the next run.
+        if address.port() != 0 {
+            self.manager.keep(place, &sockets.iter().map(AsFd::as_fd).collect::<Vec<_>>());
+            self.places.push(place);
+        }
+        Ok(sockets)
+    }
 }
 
 /// The addresses of `key` without the wildcards of IPv6 if this kernel has no IPv6; says so. All of them if nothing

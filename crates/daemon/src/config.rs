@@ -6,6 +6,7 @@
 mod advertise;
 mod antp;
 mod cfnts;
+mod changes;
 mod exchange;
 mod fleet;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -35,6 +36,7 @@ pub use self::advertise::{ADVERTISED_COUNT_MAX, Advertised};
 pub(crate) use self::advertise::{NTP_PORT, port_of_none};
 pub use self::antp::{ANTP_WORKER_COUNT_MAX, Antp, AntpSuite};
 pub use self::cfnts::Cfnts;
+pub(crate) use self::changes::Changes;
 pub use self::exchange::KeyExchange;
 pub use self::fleet::{Fleet, MEMBER_COUNT_MAX, SERVER_COUNT_MAX};
 pub use self::keys::{NextKey, RotatingKeys, StoreKind};
@@ -65,7 +67,7 @@ pub struct Config {
     pub user: String,
     /// Whether the server gives up what it does not need.
     pub contain: bool,
-    /// Which clients may ask.
+    /// Which clients may ask: those of `server.allow` that are not of `server.deny`.
     pub allow: PrefixSet,
     /// Whether refused clients get a kiss.
     pub kiss: bool,

@@ -16,13 +16,17 @@ pub mod fleet;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod guarded;
+mod health;
 mod heartbeat;
 mod identity;
 mod key_uses;
 pub mod keystore;
+mod layout;
 pub mod lock;
+pub mod manager;
 pub mod metrics;
 pub mod node;
+mod policy;
 mod preflight;
 mod reference;
 mod renewal;

@@ -23,10 +23,9 @@ use authentick_net::privilege::User;
 use authentick_net::udp::{ReplySockets, ServerSocket, UdpEngine};
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
-use authentick_proto::limits::{INTERLEAVE_ENTRY_COUNT, LIMITER_BUCKET_COUNT};
+use authentick_proto::limits::INTERLEAVE_ENTRY_COUNT;
+use authentick_proto::server::Responder;
 use authentick_proto::server::interleave::Interleave;
-use authentick_proto::server::limit::Limiter;
-use authentick_proto::server::{Policy, Responder};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -35,15 +34,19 @@ use crate::antp::{self, AntpState, ExchangeWorker};
 use crate::background;
 use crate::bind::Ports;
 use crate::clock::{HostClock, SystemClock};
-use crate::config::{Antp, Config, ConfigError, EngineKind, KeyExchange, RotatingKeys};
+use crate::config::{Antp, Config, ConfigError, EngineKind, KeyExchange};
 use crate::containment::{self, Containment, Process, ThreadKind};
 use crate::fleet::FleetState;
+use crate::health;
 use crate::heartbeat::{Heartbeat, Looked};
 use crate::identity;
 use crate::keystore::{Master, Stores, directory};
+use crate::layout::Layout;
+use crate::manager::Manager;
 use crate::metrics::Exporter;
-use crate::metrics::counters::Totals;
+use crate::metrics::counters::{Totals, WorkerCounters};
 use crate::metrics::spans::SpanRing;
+use crate::policy;
 pub use crate::preflight::check;
 use crate::preflight::{self, state_error};
 use crate::reference::Watcher;
@@ -119,25 +122,30 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
 /// # Errors
 /// What keeps it from serving.
 pub fn start_on(host: &Host, config: &Config) -> Result<Running, StartError> {
-    start_in(Process::Shared, host, config)
+    start_in(Process::Shared, host, config, &mut Manager::none())
 }
 
 /// Starts a node in a process of its own, which from here on can do little else: see [`containment`]. The calling
-/// thread must be the only one.
+/// thread must be the only one. The service manager keeps its sockets, but is not told anything else.
 ///
 /// # Errors
 /// What keeps it from serving.
-pub fn start_alone(config: &Config) -> Result<Running, StartError> {
-    start_in(Process::Own, &Host::of(config), config)
+pub fn start_alone(config: &Config, manager: &mut Manager) -> Result<Running, StartError> {
+    start_in(Process::Own, &Host::of(config), config, manager)
 }
 
-fn start_in(process: Process, host: &Host, config: &Config) -> Result<Running, StartError> {
+fn start_in(
+    process: Process,
+    host: &Host,
+    config: &Config,
+    manager: &mut Manager,
+) -> Result<Running, StartError> {
     background::raise_descriptor_limit();
     let layout = Layout::of(config)?;
     let secrets = Secrets::read(config)?;
     preflight::check_reference(config)?;
     let user = identity::server_user(config)?;
-    let ports = Ports::open(config, layout.worker_count, layout.ke_worker_count)?;
+    let ports = Ports::open(config, layout.worker_count, layout.ke_worker_count, manager)?;
     give_up_rights(config, process, user.as_ref())?;
     let containment = Containment::begin(config, process);
 
@@ -180,34 +188,6 @@ fn start_in(process: Process, host: &Host, config: &Config) -> Result<Running, S
 
 fn entropy() -> Result<Entropy, StartError> {
     Entropy::from_system().map_err(|error| StartError::System("get random octets", error))
-}
-
-/// How many threads there are of each kind, and on which processors.
-struct Layout {
-    cpus: Vec<usize>,
-    /// The processors without packet workers.
-    own_cpus: Vec<usize>,
-    worker_count: usize,
-    ke_worker_count: usize,
-}
-
-impl Layout {
-    fn of(config: &Config) -> Result<Self, StartError> {
-        let cpus = affinity::allowed()
-            .map_err(|error| StartError::System("find this process's processors", error))?;
-        let worker_count = match config.workers {
-            _ if config.listen.is_empty() => 0,
-            0 => cpus.len(),
-            count => count,
-        };
-        let ke_worker_count = match config.exchange() {
-            None => 0,
-            Some(KeyExchange { workers: 0, .. }) => background::thread_count(&cpus, worker_count),
-            Some(exchange) => exchange.workers,
-        };
-        let own_cpus = background::own_cpus(&cpus, worker_count).to_vec();
-        Ok(Layout { cpus, own_cpus, worker_count, ke_worker_count })
-    }
 }
 
 /// What only root may be able to read. It is read before root's rights are given up.
@@ -295,6 +275,7 @@ fn take_up(
     let spans = config.metrics.as_ref().filter(|metrics| !metrics.span_clients.is_empty());
     let shared = Arc::new(Shared {
         clock: Arc::clone(clock),
+        policy: Arc::new(ArcSwap::from_pointee(policy::of(config, &mut entropy))),
         looked: Arc::new(ArcSwap::from_pointee(Looked::new(watcher.look(), clock.boot_ns()))),
         files: Heartbeat::new(clock.boot_ns()),
         nts,
@@ -302,7 +283,7 @@ fn take_up(
         antp,
         fleet,
         cfnts: stores.cfnts.clone(),
-        workers: (0..worker_count).map(|_| Default::default()).collect(),
+        workers: (0..worker_count).map(|_| WorkerCounters::new(clock.boot_ns())).collect(),
         spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone(), metrics.span_every))),
         started: Instant::now(),
     });
@@ -340,11 +321,23 @@ impl Running {
         Totals::of(&self.shared.workers)
     }
 
-    /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again. What cannot be read stays as
-    /// it was, and is logged.
-    pub fn reload(&self) {
+    /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again, and calls `done` then. What
+    /// cannot be read stays as it was, and is logged.
+    pub fn reload(&self, done: impl FnOnce() + Send + 'static) {
         // A supervisor that is gone has already been reported by `is_sound`.
-        let _ = self.commands.send(Command::Reload);
+        let _ = self.commands.send(Command::Reload(Box::new(done)));
+    }
+
+    /// What another start may mend, a line each; empty while all threads turn that answer clients.
+    #[must_use]
+    pub fn ailments(&self) -> Vec<String> {
+        health::ailments(&self.shared)
+    }
+
+    /// How the server does, in a few words.
+    #[must_use]
+    pub fn status(&self) -> String {
+        health::status(&self.shared)
     }
 
     /// Whether every thread is still at work.
@@ -383,16 +376,7 @@ impl Running {
                 .map_err(|error| StartError::System("open sockets for key exchanges", error))?;
             self.start_exchange_workers(antp, layout, replies)?;
         }
-        let policy = Arc::new(Policy {
-            allow: config.allow.clone(),
-            limiter: match config.rate {
-                Some(rate) => Some(Arc::new(Limiter::new(rate, LIMITER_BUCKET_COUNT, &mut entropy()?))),
-                None => None,
-            },
-            kiss: config.kiss,
-            awaits_keys: config.cookie_keys().is_some_and(RotatingKeys::are_awaited),
-            awaits_state_keys: config.state_keys().is_some_and(RotatingKeys::are_awaited),
-        });
+        let policy = self.shared.policy.load_full();
         let interleave = match config.interleaved {
             true => Some(Arc::new(Interleave::new(INTERLEAVE_ENTRY_COUNT, &mut entropy()?))),
             false => None,
@@ -467,6 +451,10 @@ impl Running {
         let (allow, now) = (config.allow.clone(), Instant::now());
         let limits = background::bounded(exchange.limits, layout.ke_worker_count);
         let admission = Arc::new(Admission::new(allow, limits, exchange.rates, &mut entropy()?, now));
+        if let Some(exchange) = self.shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref()) {
+            // Nobody has done so before: a node starts once.
+            let _ = exchange.admission.set(Arc::clone(&admission));
+        }
         for (index, listeners) in listeners.into_iter().enumerate() {
             let (admission, shared) = (Arc::clone(&admission), Arc::clone(&self.shared));
             let worker = ke_server::Worker::new(listeners, admission, entropy()?, shared)

@@ -1,14 +1,15 @@
 //! What the threads of a node share: values that are replaced as a whole, and counters.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use authentick_ke::server::{Environment, Instants, Outcome};
+use authentick_ke::server::{Admission, Environment, Instants, Outcome};
 use authentick_ke::session::Terms;
 use authentick_ke::tls::{CertificateInfo, Identity, server_config};
 use authentick_proto::keyset::KeySet;
+use authentick_proto::server::Policy;
 use authentick_proto::server::snapshot::Snapshot;
 
 use crate::advertised::Advertiser;
@@ -28,6 +29,8 @@ use crate::symmetric::keeper::SymmetricState;
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn HostClock>,
     pub(crate) looked: Arc<ArcSwap<Looked>>,
+    /// Who is given time, and how often.
+    pub(crate) policy: Arc<ArcSwap<Policy>>,
     /// The thread that works on files.
     pub(crate) files: Heartbeat,
     pub(crate) nts: Option<NtsState>,
@@ -54,7 +57,9 @@ pub(crate) struct ExchangeState {
     pub(crate) ke: KeCounters,
     tls: ArcSwap<rustls::ServerConfig>,
     certificate: ArcSwap<CertificateInfo>,
-    pub(crate) advertiser: Advertiser,
+    pub(crate) advertiser: ArcSwap<Advertiser>,
+    /// Who may connect, and how often; nobody, before the threads start.
+    pub(crate) admission: OnceLock<Arc<Admission>>,
     /// Of the certificate.
     pub(crate) reloads: Reloads,
 }
@@ -65,7 +70,8 @@ impl ExchangeState {
             ke: KeCounters::default(),
             tls: ArcSwap::new(server_config(identity)),
             certificate: ArcSwap::from_pointee(identity.certificate.clone()),
-            advertiser,
+            advertiser: ArcSwap::from_pointee(advertiser),
+            admission: OnceLock::new(),
             reloads: Reloads::default(),
         }
     }
@@ -95,7 +101,7 @@ impl Shared {
         // Without keys, none are exchanged.
         let Some(key) = fleet.sealing_key() else { return };
         let now = Instant::now();
-        exchange.advertiser.choose(|member| fleet.opens(member, key, now));
+        exchange.advertiser.load().choose(|member| fleet.opens(member, key, now));
     }
 
     /// Has the threads that talk to memcached end.
@@ -127,7 +133,7 @@ impl Environment for Shared {
     }
 
     fn terms(&self) -> Arc<Terms> {
-        self.exchange().advertiser.terms()
+        self.exchange().advertiser.load().terms()
     }
 
     fn accepted(&self) {

@@ -8,13 +8,17 @@ use std::time::{Duration, Instant};
 use authentick_crypto::Entropy;
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
+use authentick_proto::server::Policy;
+use authentick_proto::server::antp::AntpLimits;
 use authentick_wire::header::Leap;
 
+use crate::advertised;
 use crate::antp;
-use crate::config::{Config, Reference};
+use crate::config::{Antp, Changes, Config, KeyExchange, Reference};
 use crate::containment::Refusals;
 use crate::heartbeat::{STALE_AFTER, TICK};
 use crate::identity;
+use crate::policy;
 use crate::preflight;
 use crate::renewal::{Digest, Renewal};
 use crate::retired::Retired;
@@ -25,11 +29,11 @@ use crate::symmetric::keeper::Keeper;
 use crate::validity::{self, Reminder};
 
 /// Messages to the supervisor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Others of the fleet have said something.
     News,
-    Reload,
+    /// To read files again, and to call this then.
+    Reload(Box<dyn FnOnce() + Send>),
     Stop,
 }
 
@@ -42,6 +46,8 @@ pub(crate) struct Supervisor {
     keeper: Option<Keeper>,
     /// Keys and certificates of ANTP.
     retired_identities: Retired<antp::Loaded>,
+    retired_policies: Retired<Policy>,
+    retired_limits: Retired<AntpLimits>,
     renewals: Renewals,
     entropy: Entropy,
     refusals: Refusals,
@@ -85,6 +91,8 @@ impl Supervisor {
             state_keys,
             keeper,
             retired_identities: Retired::default(),
+            retired_policies: Retired::default(),
+            retired_limits: Retired::default(),
             renewals: Renewals::default(),
             entropy,
             refusals: Refusals::default(),
@@ -104,7 +112,10 @@ impl Supervisor {
                     next = Instant::now() + TICK;
                 }
                 Ok(Command::News) => self.rotate(),
-                Ok(Command::Reload) => self.reload(),
+                Ok(Command::Reload(done)) => {
+                    self.reload();
+                    done();
+                }
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
             }
             let boot_ns = self.shared.clock.boot_ns();
@@ -141,6 +152,8 @@ impl Supervisor {
     fn tick(&mut self) {
         self.refusals.tell();
         self.retired_identities.free();
+        self.retired_policies.free();
+        self.retired_limits.free();
         self.rotate();
         self.renew(Instant::now());
         if let Some(fleet) = &self.shared.fleet {
@@ -169,7 +182,8 @@ impl Supervisor {
     }
 
     fn reload(&mut self) {
-        self.shared.files.begin("reading keys and certificates again");
+        self.shared.files.begin("reading the configuration, keys and certificates again");
+        self.reconfigure();
         if let Some(keeper) = &mut self.keeper {
             keeper.reload();
         }
@@ -194,6 +208,44 @@ impl Supervisor {
         if let Some(keys) = &mut self.state_keys {
             keys.reload();
         }
+    }
+
+    /// Puts in force what the configuration has changed, as far as that needs no restart.
+    fn reconfigure(&mut self) {
+        let newer = match Config::load(&self.config.file) {
+            Ok(newer) => newer,
+            Err(error) => return log::error!("configuration not changed: {error}"),
+        };
+        let (now, Changes { at_once, after_restart }) = self.config.followed_by(&newer);
+        if !after_restart.is_empty() {
+            log::warn!("configuration: a restart is needed for changes of {}", after_restart.join(", "));
+        }
+        if at_once.is_empty() {
+            return;
+        }
+        let before = std::mem::replace(&mut self.config, now);
+        let Supervisor { config, shared, entropy, .. } = self;
+        let policy = policy::after(&shared.policy.load(), config, entropy);
+        self.retired_policies.replace(&shared.policy, Arc::new(policy));
+        let exchange = shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
+        if let (Some(state), Some(exchange)) = (exchange, config.exchange()) {
+            if let Some(admission) = state.admission.get() {
+                admission.change(config.allow.clone(), exchange.rates, entropy);
+            }
+            let offered = |exchange: &KeyExchange| (exchange.advertised.clone(), exchange.algorithms.clone());
+            if before.exchange().map(offered) != Some(offered(exchange)) {
+                let advertiser = state.advertiser.load().followed_by(exchange);
+                state.advertiser.store(Arc::new(advertiser));
+                advertised::warn(exchange);
+            }
+        }
+        if let (Some(state), Some(antp)) = (&shared.antp, &config.antp)
+            && before.antp.as_ref().map(Antp::rates) != Some(antp.rates())
+        {
+            state.limit(antp, &mut self.retired_limits, entropy);
+        }
+        shared.choose_servers();
+        log::info!("configuration: in force now: {}", at_once.join(", "));
     }
 
     /// Certificates are those that their files hold now, or are about to be.

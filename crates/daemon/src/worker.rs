@@ -10,7 +10,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use authentick_net::engine::{self, Engine, Handler, ReplyPath};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::limits::BATCH_SIZE;
-use authentick_proto::server::{Moment, Responder};
+use authentick_proto::server::{Moment, Policy, Responder};
 use authentick_proto::symmetric::SymmetricKeys;
 use authentick_wire::datagram::{Datagram, Early};
 use authentick_wire::time::NtpTime;
@@ -36,12 +36,15 @@ type CachedKeys = Cache<Arc<ArcSwapOption<KeySet>>, Option<Arc<KeySet>>>;
 pub(crate) struct PacketWorker<'a> {
     responder: Responder,
     clock: Arc<dyn HostClock>,
+    policy: Cache<Arc<ArcSwap<Policy>>, Arc<Policy>>,
     looked: Cache<Arc<ArcSwap<Looked>>, Arc<Looked>>,
     keys: Option<CachedKeys>,
     symmetric: Option<Cache<Arc<ArcSwap<SymmetricKeys>>, Arc<SymmetricKeys>>>,
     antp: Option<AntpView>,
     recorder: Option<Recorder>,
     counters: &'a WorkerCounters,
+    /// When it last looked at the clock that nobody sets.
+    boot_ns: u64,
 }
 
 impl<'a> PacketWorker<'a> {
@@ -50,12 +53,14 @@ impl<'a> PacketWorker<'a> {
         PacketWorker {
             responder,
             clock: Arc::clone(&shared.clock),
+            policy: Cache::new(Arc::clone(&shared.policy)),
             looked: Cache::new(Arc::clone(&shared.looked)),
             keys: shared.nts.as_ref().map(|nts| Cache::new(Arc::clone(&nts.keys.keys))),
             symmetric: shared.symmetric.as_ref().map(|symmetric| Cache::new(Arc::clone(&symmetric.keys))),
             antp: shared.antp.as_ref().map(|state| AntpView::new(state, index)),
             recorder: shared.spans.as_ref().map(|spans| Recorder::new(Arc::clone(spans), index)),
             counters: &shared.workers[index],
+            boot_ns: shared.clock.boot_ns(),
         }
     }
 
@@ -69,6 +74,10 @@ impl<'a> PacketWorker<'a> {
             let turn = engine.turn(&mut self)?;
             self.counters.publish_failures(&turn);
             turn_count += 1;
+            if turn.received == 0 {
+                self.boot_ns = self.clock.boot_ns();
+            }
+            self.counters.publish_beat(self.boot_ns);
             if turn.received == 0 || turn_count.is_multiple_of(DROPS_EVERY) {
                 self.counters.publish_dropped(engine.dropped_count());
             }
@@ -83,10 +92,12 @@ impl Handler for PacketWorker<'_> {
     }
 
     fn respond(&mut self, batch: &mut [Datagram<'_>], paths: &[ReplyPath]) {
+        self.responder.follow(self.policy.load());
         let antp = self.antp.as_mut().and_then(AntpView::look);
         let inbox = antp.as_ref().map(|antp| antp.inbox(paths));
+        self.boot_ns = self.clock.boot_ns();
         let moment = Moment {
-            snapshot: self.looked.load().at(self.clock.boot_ns()),
+            snapshot: self.looked.load().at(self.boot_ns),
             keys: self.keys.as_mut().and_then(|keys| keys.load().as_deref()),
             symmetric: self.symmetric.as_mut().map(|keys| &**keys.load()),
             antp: antp.as_ref().zip(inbox.as_ref()).map(|(antp, inbox)| antp.moment(inbox)),

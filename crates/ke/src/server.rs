@@ -25,7 +25,7 @@ use socket2::SockRef;
 pub use self::admission::{Admission, Limits, Place, Rates};
 use self::connection::Stream;
 use self::connections::{Connections, Network};
-pub use self::listen::bind_group;
+pub use self::listen::{bind_group, join_group};
 use crate::session::Terms;
 
 /// Connections that are accepted before others are served again.

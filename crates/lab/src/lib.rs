@@ -26,6 +26,7 @@ pub mod exchanges;
 pub mod filter;
 pub mod hosts;
 pub mod kernel;
+pub mod manager;
 pub mod memory;
 pub mod ocsp;
 pub mod peers;

@@ -36,6 +36,7 @@ mod recompute;
 mod report;
 mod roles;
 mod screen;
+mod service;
 mod stress;
 mod symmetric;
 mod timed;

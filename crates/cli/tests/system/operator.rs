@@ -233,6 +233,37 @@ fn sighup_takes_over_a_new_certificate_and_keeps_the_old_one_if_the_new_is_bad()
 }
 
 #[test]
+fn sighup_turns_an_abuser_away_and_says_what_needs_a_restart() {
+    let lab = Lab::new();
+    let file = lab.config("refusal = \"kiss\"", "");
+    let server = start(&file);
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
+    let before = std::fs::read_to_string(&file).unwrap();
+    let change = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        server.process.signal("-HUP");
+    };
+    let wait = |count: usize, words: &str| {
+        wait_for(words, || (server.process.log().matches(words).count() == count).then_some(()));
+    };
+    let (address, in_force) = (server.ntp.to_string(), "in force now: server.allow or server.deny");
+    let plain = || authentick(["query", &address, "--auth", "plain"]);
+    let denied = before.replace("[server]\n", "[server]\ndeny = [\"127.0.0.0/8\"]\n");
+    change(&denied.replace("workers = 1", "workers = 2"));
+    wait(1, "a restart is needed for changes of server.workers");
+    wait(1, in_force);
+    assert_names(&text(&plain()), &["DENY"]);
+    assert_ne!(server.query(&lab, &[]).status.code(), Some(0), "no keys are exchanged either");
+    change("[server]\nallow = [\"everyone\"]\n");
+    wait(1, "configuration not changed: ");
+    assert_names(&text(&plain()), &["DENY"]);
+    change(&before);
+    wait(2, in_force);
+    assert_eq!(plain().status.code(), Some(0));
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
+}
+
+#[test]
 fn renewed_certificate_is_taken_without_a_signal_once_its_pair_is_whole() {
     let lab = Lab::new();
     let server = serve(&lab);

@@ -17,6 +17,7 @@ use super::exchanges::{Exchanges, Inbox};
 use super::identity::Loaded;
 use crate::config::Antp;
 use crate::renewal::Reloads;
+use crate::retired::Retired;
 use crate::rotator::InForce;
 
 /// The state of ANTP that threads share.
@@ -27,7 +28,7 @@ pub(crate) struct AntpState {
     pub(crate) exchanges: Exchanges,
     /// Of the certificates.
     pub(crate) reloads: Reloads,
-    limits: AntpLimits,
+    limits: Arc<ArcSwap<AntpLimits>>,
 }
 
 impl AntpState {
@@ -37,22 +38,31 @@ impl AntpState {
         keys: Arc<InForce<StateKeys>>,
         entropy: &mut Entropy,
     ) -> Self {
-        let mut limiter =
-            |rate: Option<Rate>| rate.map(|rate| Arc::new(Limiter::new(rate, LIMITER_BUCKET_COUNT, entropy)));
         AntpState {
             loaded: Arc::new(ArcSwap::from_pointee(loaded)),
             keys,
             exchanges: Exchanges::new(antp.queue, antp.workers),
             reloads: Reloads::default(),
-            limits: AntpLimits {
-                negotiations: limiter(antp.negotiation_rate),
-                exchanges: limiter(antp.exchange_rate),
-                all_exchanges: antp
-                    .all_exchange_rate
-                    .map(|rate| Arc::new(Bucket::new(Allowance::new(rate.interval_us, rate.burst)))),
-                times: limiter(antp.time_rate),
-            },
+            limits: Arc::new(ArcSwap::from_pointee(limits(antp, entropy))),
         }
+    }
+
+    /// Has other limits count from now on.
+    pub(crate) fn limit(&self, antp: &Antp, retired: &mut Retired<AntpLimits>, entropy: &mut Entropy) {
+        retired.replace(&self.limits, Arc::new(limits(antp, entropy)));
+    }
+}
+
+fn limits(antp: &Antp, entropy: &mut Entropy) -> AntpLimits {
+    let mut limiter =
+        |rate: Option<Rate>| rate.map(|rate| Arc::new(Limiter::new(rate, LIMITER_BUCKET_COUNT, entropy)));
+    AntpLimits {
+        negotiations: limiter(antp.negotiation_rate),
+        exchanges: limiter(antp.exchange_rate),
+        all_exchanges: antp
+            .all_exchange_rate
+            .map(|rate| Arc::new(Bucket::new(Allowance::new(rate.interval_us, rate.burst)))),
+        times: limiter(antp.time_rate),
     }
 }
 
@@ -60,6 +70,7 @@ impl AntpState {
 pub(crate) struct AntpView {
     state: Arc<AntpState>,
     loaded: Cache<Arc<ArcSwap<Loaded>>, Arc<Loaded>>,
+    limits: Cache<Arc<ArcSwap<AntpLimits>>, Arc<AntpLimits>>,
     keys: Cache<Arc<ArcSwapOption<StateKeys>>, Option<Arc<StateKeys>>>,
     worker: usize,
 }
@@ -70,6 +81,7 @@ impl AntpView {
         AntpView {
             state: Arc::clone(state),
             loaded: Cache::new(Arc::clone(&state.loaded)),
+            limits: Cache::new(Arc::clone(&state.limits)),
             keys: Cache::new(Arc::clone(&state.keys.keys)),
             worker,
         }
@@ -77,9 +89,10 @@ impl AntpView {
 
     /// What is in force now; `None` while there are no keys.
     pub(crate) fn look(&mut self) -> Option<Look<'_>> {
-        let AntpView { state, loaded, keys, worker } = self;
+        let AntpView { state, loaded, limits, keys, worker } = self;
         let keys = keys.load().as_deref()?;
-        Some(Look { state, service: &loaded.load().service, keys, worker: *worker })
+        let (service, limits) = (&loaded.load().service, &**limits.load());
+        Some(Look { state, service, limits, keys, worker: *worker })
     }
 }
 
@@ -88,6 +101,7 @@ impl AntpView {
 pub(crate) struct Look<'a> {
     state: &'a AntpState,
     service: &'a Service,
+    limits: &'a AntpLimits,
     keys: &'a StateKeys,
     worker: usize,
 }
@@ -100,6 +114,6 @@ impl<'a> Look<'a> {
 
     /// What the responder needs.
     pub(crate) fn moment(&self, exchanges: &'a Inbox<'a>) -> AntpMoment<'a> {
-        AntpMoment { service: self.service, keys: self.keys, limits: &self.state.limits, exchanges }
+        AntpMoment { service: self.service, keys: self.keys, limits: self.limits, exchanges }
     }
 }

@@ -41,7 +41,7 @@ pub struct Antp {
 }
 
 /// Where the identity of one suite of ANTP is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AntpSuite {
     /// The suite.
     pub suite: Suite,

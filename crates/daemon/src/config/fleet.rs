@@ -15,7 +15,7 @@ pub const MEMBER_COUNT_MAX: usize = 64;
 pub const SERVER_COUNT_MAX: usize = 8;
 
 /// What this server is in a fleet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
     /// The fleet's name, which is the same on all nodes.
     pub id: Name,

@@ -42,7 +42,7 @@ pub enum NextKey {
 }
 
 /// Settings of keys of one kind.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RotatingKeys {
     /// The table that they are from, such as `nts.cookie-keys`.
     pub table: &'static str,

@@ -7,7 +7,7 @@ use authentick_proto::prefix::PrefixSet;
 use super::{ConfigError, Resolver, raw};
 
 /// Settings of the metrics endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
     /// Where it listens.
     pub listen: SocketAddr,

@@ -31,6 +31,7 @@ pub(super) struct Server {
     pub(super) user: Option<String>,
     pub(super) containment: Option<String>,
     pub(super) allow: Option<Vec<String>>,
+    pub(super) deny: Option<Vec<String>>,
     pub(super) refusal: Option<String>,
     pub(super) interleaved: Option<bool>,
     pub(super) rate_limit: RateLimit,

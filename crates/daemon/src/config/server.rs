@@ -62,6 +62,8 @@ impl Resolver<'_> {
         if let Some(nts) = &nts {
             self.check_members(nts, fleet.as_ref())?;
         }
+        let allowed = self.prefixes("server.allow", &server.allow.clone().unwrap_or_else(everyone))?;
+        let denied = self.prefixes("server.deny", server.deny.as_deref().unwrap_or_default())?;
         Ok(Config {
             listen,
             workers: self.thread_count("server.workers", server.workers.unwrap_or(0))?,
@@ -72,7 +74,7 @@ impl Resolver<'_> {
             user: server.user.clone().unwrap_or_else(|| "authentick".to_owned()),
             // A sanitizer opens files and traces threads of its process. No build that is shipped has one.
             contain: contain && !cfg!(authentick_sanitizer),
-            allow: self.prefixes("server.allow", &server.allow.clone().unwrap_or_else(everyone))?,
+            allow: allowed.without(&denied),
             kiss,
             interleaved: server.interleaved.unwrap_or(true),
             rate: self.rate(rate_limit, "server.rate-limit.requests-per-second", per_second)?,

@@ -8,7 +8,7 @@ use super::{ConfigError, Resolver, raw};
 use crate::symmetric::Dialect;
 
 /// Settings of symmetric keys.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symmetric {
     /// The file with the keys.
     pub keys: PathBuf,

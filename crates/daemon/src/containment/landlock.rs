@@ -29,7 +29,9 @@ const LINK_COUNT_MAX: usize = 40;
 /// Restricts the calling thread, and those that it starts, to the files of `config`; returns what is in force, for a
 /// message.
 pub(super) fn restrict(config: &Config) -> Result<String, String> {
-    let mut readable: BTreeSet<PathBuf> = config.files().iter().flat_map(|(_, file)| folders(file)).collect();
+    let files = config.files();
+    let files = files.iter().map(|(_, file)| *file).chain([config.file.as_path()]);
+    let mut readable: BTreeSet<PathBuf> = files.flat_map(folders).collect();
     readable.insert(LOCKS.into());
     let ports: BTreeSet<u16> = config.memcached_servers().map(|server| server.port()).collect();
     let status = enforce(&readable, [config.state_directory.as_path()], &ports, NEWEST);

@@ -15,6 +15,7 @@ use rcgen::{CertificateParams, KeyPair};
 use rustix::process::{Pid, test_kill_process};
 
 use super::*;
+use crate::manager::Manager;
 use crate::node;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -97,7 +98,9 @@ fn config(folder: &Path, more: &str) -> Config {
 fn each_thread_of_a_server_tries_in_vain_what_it_has_no_use_for() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), "");
-    let foreign = folder.path().join("foreign");
+    // Not beside the configuration, whose folder is read when a signal says so.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let foreign = elsewhere.path().join("foreign");
     fs::write(&foreign, "secret").unwrap();
     *GROUND.lock().unwrap() =
         Some(Ground { foreign: foreign.clone(), own: config.exchange().unwrap().private_key.clone() });
@@ -105,7 +108,7 @@ fn each_thread_of_a_server_tries_in_vain_what_it_has_no_use_for() {
     // Of a thread of its own: what a process gives up, a thread gives up for those that it starts, and no others.
     let attempts = thread::scope(|scope| {
         let run = || {
-            let node = node::start_alone(&config).unwrap();
+            let node = node::start_alone(&config, &mut Manager::none()).unwrap();
             let end = Instant::now() + PATIENCE;
             while ATTEMPTS.lock().unwrap().len() < ThreadKind::ALL.len() - 1 {
                 assert!(Instant::now() < end, "only {:?}", ATTEMPTS.lock().unwrap());

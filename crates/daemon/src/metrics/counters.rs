@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use authentick_ke::server::Outcome as KeOutcome;
 use authentick_lockfree::Labelled;
@@ -19,27 +20,29 @@ pub struct WorkerCounters {
     send_failures: AtomicU64,
     receive_failures: AtomicU64,
     dropped: AtomicU64,
+    /// When it last turned, by the clock that nobody sets.
+    beat_ns: AtomicU64,
     /// Requests under each cookie key.
     key_uses: [Labelled; OPENING_KEY_COUNT_MAX],
     /// Requests under each of ANTP's state keys.
     state_key_uses: [Labelled; OPENING_KEY_COUNT_MAX],
 }
 
-impl Default for WorkerCounters {
-    fn default() -> Self {
+impl WorkerCounters {
+    /// Those of a worker that begins now.
+    pub(crate) fn new(boot_ns: u64) -> Self {
         WorkerCounters {
             outcomes: [const { AtomicU64::new(0) }; OUTCOME_COUNT],
             received: AtomicU64::new(0),
             send_failures: AtomicU64::new(0),
             receive_failures: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            beat_ns: AtomicU64::new(boot_ns),
             key_uses: std::array::from_fn(|_| Labelled::default()),
             state_key_uses: std::array::from_fn(|_| Labelled::default()),
         }
     }
-}
 
-impl WorkerCounters {
     /// Shows a batch of `size` datagrams and the responder's counters after it: `key_uses` of cookie keys, and of
     /// ANTP's state keys.
     pub(crate) fn publish_batch(&self, size: usize, outcomes: &Outcomes, key_uses: [&[KeyUses]; 2]) {
@@ -58,6 +61,16 @@ impl WorkerCounters {
     pub(crate) fn publish_failures(&self, turn: &Turn) {
         add(&self.send_failures, turn.send_failures);
         add(&self.receive_failures, turn.receive_failures);
+    }
+
+    /// Shows that the worker turns.
+    pub(crate) fn publish_beat(&self, boot_ns: u64) {
+        self.beat_ns.store(boot_ns, Ordering::Relaxed);
+    }
+
+    /// How long ago it last turned.
+    pub(crate) fn age(&self, boot_ns: u64) -> Duration {
+        Duration::from_nanos(boot_ns.saturating_sub(self.beat_ns.load(Ordering::Relaxed)))
     }
 
     /// Shows how many datagrams the kernel has dropped before this worker could read them.
@@ -175,7 +188,7 @@ mod tests {
 
     #[test]
     fn uses_are_added_up_over_workers() {
-        let workers = [WorkerCounters::default(), WorkerCounters::default()];
+        let workers = [WorkerCounters::new(0), WorkerCounters::new(0)];
         let uses = |id, requests| KeyUses { id, requests };
         workers[0].publish_batch(1, &Outcomes::default(), [&[uses(0, 3), uses(9, 4)], &[uses(9, 1)]]);
         workers[1].publish_batch(1, &Outcomes::default(), [&[uses(9, 5)], &[uses(9, 2), uses(1, 7)]]);

@@ -19,9 +19,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::health;
 use super::page::NodeMetrics;
 use super::spans::{Kept, Position};
+use crate::health;
 use crate::shared::Shared;
 
 /// Readers at once; more wait for their turn in the kernel's queue.

@@ -2,7 +2,6 @@
 
 pub mod counters;
 mod endpoint;
-mod health;
 mod page;
 pub mod spans;
 

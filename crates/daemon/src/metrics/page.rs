@@ -168,8 +168,9 @@ impl Page<'_, '_> {
         self.counters("nts_ke_connections", help, values)?;
         let help = "Key exchange connections open now";
         self.gauge("nts_ke_connections_open", help, exchange.ke.open_count() as f64)?;
-        let servers = exchange.advertiser.shown();
-        let servers: Vec<_> = servers.map(|(name, port, is_in)| (name, port.to_string(), is_in)).collect();
+        let advertiser = exchange.advertiser.load();
+        let servers: Vec<_> =
+            advertiser.shown().map(|(name, port, is_in)| (name, port.to_string(), is_in)).collect();
         let labels = |name, port| [("server", name), ("port", port)];
         let shown = servers
             .iter()

@@ -37,13 +37,14 @@ fn shared(keys: KeySet) -> Shared {
     Shared {
         clock: Arc::new(SystemClock),
         looked: Arc::new(ArcSwap::from_pointee(Looked::new(good, SystemClock.boot_ns()))),
+        policy: Arc::new(ArcSwap::from_pointee(Policy::open())),
         files: Heartbeat::new(0),
         nts: Some(NtsState { keys: Arc::new(keys), exchange: None }),
         symmetric: None,
         antp: None,
         fleet: None,
         cfnts: None,
-        workers: vec![WorkerCounters::default()],
+        workers: vec![WorkerCounters::new(clock::boot_ns())],
         spans: None,
         started: std::time::Instant::now(),
     }

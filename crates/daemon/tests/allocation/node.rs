@@ -228,7 +228,7 @@ impl Node {
     }
 
     pub(crate) fn reload(&self) {
-        self.running.reload();
+        self.running.reload(|| ());
     }
 
     pub(crate) fn stop(self) {

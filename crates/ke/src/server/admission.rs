@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
@@ -81,12 +81,33 @@ impl Default for Rates {
 
 /// Decides who may open a connection, and counts those that are open.
 pub struct Admission {
-    allow: PrefixSet,
+    rules: RwLock<Rules>,
     limits: Limits,
-    per_prefix: Option<Limiter>,
-    per_network: Option<Limiter>,
     epoch: Instant,
     open: Mutex<Open>,
+}
+
+/// What can change while connections are open.
+struct Rules {
+    allow: PrefixSet,
+    rates: Rates,
+    per_prefix: Option<Limiter>,
+    per_network: Option<Limiter>,
+}
+
+impl Rules {
+    fn new(allow: PrefixSet, rates: Rates, entropy: &mut Entropy) -> Self {
+        let mut limiter = |rate: Option<Rate>| rate.map(|rate| Limiter::new(rate, BUCKET_COUNT, entropy));
+        let (per_prefix, per_network) = (limiter(rates.per_prefix), limiter(rates.per_network));
+        Rules { allow, rates, per_prefix, per_network }
+    }
+
+    /// Takes a token of both buckets, or of none. Called under the lock, so nobody comes in between.
+    fn take_token(&self, source: IpAddr, now_us: u64) -> bool {
+        let limiters = || self.per_prefix.iter().chain(&self.per_network);
+        limiters().all(|limiter| limiter.has_room(source, now_us))
+            && limiters().all(|limiter| limiter.admit(source, now_us))
+    }
 }
 
 #[derive(Default)]
@@ -99,14 +120,18 @@ impl Admission {
     /// `allow`: who may connect at all. `now`: no later than any instant at which somebody connects.
     #[must_use]
     pub fn new(allow: PrefixSet, limits: Limits, rates: Rates, entropy: &mut Entropy, now: Instant) -> Self {
-        let mut limiter = |rate: Option<Rate>| rate.map(|rate| Limiter::new(rate, BUCKET_COUNT, entropy));
-        Admission {
-            allow,
-            limits,
-            per_prefix: limiter(rates.per_prefix),
-            per_network: limiter(rates.per_network),
-            epoch: now,
-            open: Mutex::default(),
+        let rules = RwLock::new(Rules::new(allow, rates, entropy));
+        Admission { rules, limits, epoch: now, open: Mutex::default() }
+    }
+
+    /// Has other rules decide from now on. Connections that are open stay. Where rates are what they were, nobody's
+    /// tokens are forgotten.
+    pub fn change(&self, allow: PrefixSet, rates: Rates, entropy: &mut Entropy) {
+        let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        if rules.rates == rates {
+            rules.allow = allow;
+        } else {
+            *rules = Rules::new(allow, rates, entropy);
         }
     }
 
@@ -123,7 +148,8 @@ impl Admission {
     /// How the connection ends if it may not be: [`Outcome::Denied`], [`Outcome::PrefixLimit`] or
     /// [`Outcome::PrefixRate`].
     pub fn admit(self: &Arc<Self>, source: IpAddr, now: Instant) -> Result<Place, Outcome> {
-        if !self.allow.contains(source) {
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        if !rules.allow.contains(source) {
             return Err(Outcome::Denied);
         }
         let prefix = prefix_of(source);
@@ -132,7 +158,8 @@ impl Admission {
         if count >= self.limits.per_prefix_count {
             return Err(Outcome::PrefixLimit);
         }
-        if !self.take_token(source, now) {
+        let now_us = now.saturating_duration_since(self.epoch).as_micros() as u64;
+        if !rules.take_token(source, now_us) {
             return Err(Outcome::PrefixRate);
         }
         open.per_prefix.insert(prefix, count + 1);
@@ -144,14 +171,6 @@ impl Admission {
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.open().count > self.limits.connection_count
-    }
-
-    /// Takes a token of both buckets, or of none. Called under the lock, so nobody comes in between.
-    fn take_token(&self, source: IpAddr, now: Instant) -> bool {
-        let now_us = now.saturating_duration_since(self.epoch).as_micros() as u64;
-        let limiters = || self.per_prefix.iter().chain(&self.per_network);
-        limiters().all(|limiter| limiter.has_room(source, now_us))
-            && limiters().all(|limiter| limiter.admit(source, now_us))
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {

@@ -18,6 +18,14 @@ pub fn bind_group(address: SocketAddr, count: usize) -> io::Result<Vec<std::net:
     }
     let address = alone.local_addr()?;
     drop(alone);
+    join_group(address, count)
+}
+
+/// Binds `count` listeners to `address`, which share it with those that are there, and with those that may come.
+///
+/// # Errors
+/// As [`bind_group`].
+pub fn join_group(address: SocketAddr, count: usize) -> io::Result<Vec<std::net::TcpListener>> {
     (0..count).map(|_| bind(address, true)).collect()
 }
 

@@ -48,6 +48,12 @@ impl Limiter {
         }
     }
 
+    /// What it limits to.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
     /// Whether a request from `source` is within its prefix's rate; counts it if it is. `now_us` comes from a monotonic
     /// clock; it may lie some seconds behind another worker's that was used before.
     pub fn admit(&self, source: IpAddr, now_us: u64) -> bool {

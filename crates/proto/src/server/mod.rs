@@ -219,6 +219,13 @@ impl Responder {
         self
     }
 
+    /// Goes by another policy from the next batch on.
+    pub fn follow(&mut self, policy: &Arc<Policy>) {
+        if !Arc::ptr_eq(&self.policy, policy) {
+            self.policy = Arc::clone(policy);
+        }
+    }
+
     /// What became of all datagrams so far.
     #[must_use]
     pub const fn outcomes(&self) -> &Outcomes {

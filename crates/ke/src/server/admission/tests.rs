@@ -181,3 +181,28 @@ fn prefix_has_so_many_places_and_the_crowd_is_counted_whole() {
     assert!(admission.admit(v6(1, 3), now).is_ok());
     drop(others);
 }
+
+#[test]
+fn other_rules_decide_from_then_on_and_same_rates_keep_what_was_taken() {
+    let rates = Rates { per_prefix: Some(Rates::of_prefix(1_000_000, 2)), per_network: None };
+    let (admission, now) = admission(Limits::default(), rates);
+    let entropy = &mut Entropy::from_seed(SEED);
+    let (abuser, neighbour) = (IpAddr::from([192, 0, 2, 7]), IpAddr::from([192, 0, 2, 8]));
+    let open = admission.admit(abuser, now).unwrap();
+    let everyone = PrefixSet::everything();
+    admission.change(
+        everyone.without(&PrefixSet::new(vec![abuser.to_string().parse().unwrap()])),
+        rates,
+        entropy,
+    );
+    assert_eq!(admission.admit(abuser, now).err(), Some(Outcome::Denied));
+    assert!(admission.admit(neighbour, now).is_ok());
+    admission.change(everyone.clone(), rates, entropy);
+    assert!(admission.admit(abuser, now).is_ok(), "its second token");
+    assert_eq!(admission.admit(abuser, now).err(), Some(Outcome::PrefixRate), "the first is not given back");
+    admission.change(everyone, Rates::NONE, entropy);
+    assert!(admission.admit(abuser, now).is_ok());
+    assert_eq!(admission.open().count, 1, "connections stay open");
+    drop(open);
+    assert_eq!(admission.open().count, 0);
+}

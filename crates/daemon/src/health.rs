@@ -1,4 +1,5 @@
-//! `GET /healthz`: whether a server is to be started again. `GET /readyz`: whether clients are to be sent to it.
+//! How a server does: whether it is to be started again (`GET /healthz`, the watchdog of a service manager), and
+//! whether clients are to be sent to it (`GET /readyz`).
 //!
 //! Each says what is wrong, a line for each thing, for who looks after the server.
 
@@ -7,20 +8,43 @@ use authentick_proto::keyset::KeySet;
 use authentick_wire::header::Leap;
 
 use crate::heartbeat::STALE_AFTER;
+use crate::metrics::counters::Totals;
 use crate::rotator::InForce;
 use crate::shared::{ExchangeState, Shared};
 use crate::validity;
 
-/// What another start may mend: a thread that does not turn. That this is answered shows another one that does. A disk
-/// that hangs is not among it, as a server goes on without one, and no start brings it back. Empty if there is nothing.
-pub(super) fn ailments(shared: &Shared) -> Vec<String> {
-    let age = shared.looked.load().age(shared.clock.boot_ns());
-    let is_late = age > STALE_AFTER;
-    is_late.then(|| format!("clock: it was last read {} s ago", age.as_secs())).into_iter().collect()
+/// What another start may mend: a thread that does not turn, of those that answer requests for time and that read the
+/// clock. Empty if there is nothing.
+///
+/// A disk that hangs is not among it, as a server goes on without one, and no start brings it back. Nor is the key
+/// exchange, which a busy host may leave without a processor for long ([`crate::background`]): another start would lose
+/// connections, and not have a processor either.
+pub(crate) fn ailments(shared: &Shared) -> Vec<String> {
+    let boot_ns = shared.clock.boot_ns();
+    let age = shared.looked.load().age(boot_ns);
+    let of_clock = (age > STALE_AFTER).then(|| format!("clock: it was last read {} s ago", age.as_secs()));
+    let of_workers = shared.workers.iter().enumerate().filter_map(|(index, worker)| {
+        let age = worker.age(boot_ns);
+        (age > STALE_AFTER).then(|| format!("worker {index}: it has not turned for {} s", age.as_secs()))
+    });
+    of_clock.into_iter().chain(of_workers).collect()
+}
+
+/// What a server tells and has done, in a few words.
+pub(crate) fn status(shared: &Shared) -> String {
+    if shared.workers.is_empty() {
+        return "exchanging keys".to_owned();
+    }
+    let snapshot = shared.snapshot();
+    let clock = match snapshot.leap {
+        Leap::Unsynchronised => "not synchronised".to_owned(),
+        Leap::None | Leap::Insert | Leap::Delete => format!("stratum {}", snapshot.stratum),
+    };
+    format!("{clock}; {} requests received", Totals::of(&shared.workers).received)
 }
 
 /// What keeps clients from getting time or keys, now or soon. Empty if there is nothing.
-pub(super) fn obstacles(shared: &Shared) -> Vec<String> {
+pub(crate) fn obstacles(shared: &Shared) -> Vec<String> {
     let mut found = ailments(shared);
     let age = shared.files.age(shared.clock.boot_ns());
     if age > STALE_AFTER {

@@ -1,0 +1,246 @@
+//! What another configuration changes of a server that runs: some values are put in force at once, others wait for a
+//! restart. Nothing here has an effect.
+
+use authentick_proto::server::limit::Rate;
+
+use super::{Antp, AntpSuite, Config, KeyExchange, Nts};
+
+/// The keys that have other values, by when they count.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// From now on.
+    pub(crate) at_once: Vec<String>,
+    /// After a restart.
+    pub(crate) after_restart: Vec<String>,
+}
+
+impl Changes {
+    /// Takes a value over.
+    fn take<T: Clone + PartialEq>(&mut self, key: &str, now: &mut T, newer: &T) {
+        if now != newer {
+            now.clone_from(newer);
+            self.at_once.push(key.to_owned());
+        }
+    }
+
+    /// Leaves a value as it is.
+    fn leave<T: PartialEq>(&mut self, key: &str, now: &T, newer: &T) {
+        if now != newer {
+            self.after_restart.push(key.to_owned());
+        }
+    }
+}
+
+impl Config {
+    /// This configuration with what `newer` has for it and can be put in force at once; and what has changed.
+    pub(crate) fn followed_by(&self, newer: &Config) -> (Config, Changes) {
+        let mut now = self.clone();
+        let mut changes = Changes::default();
+        // Named one by one, so that a new value cannot be forgotten.
+        let Config {
+            listen,
+            workers,
+            batch_size,
+            engine,
+            reference,
+            state_directory,
+            user,
+            contain,
+            allow,
+            kiss,
+            interleaved,
+            rate,
+            nts,
+            symmetric,
+            antp,
+            fleet,
+            metrics,
+            file: _,
+        } = newer;
+        changes.take("server.allow or server.deny", &mut now.allow, allow);
+        changes.take("server.refusal", &mut now.kiss, kiss);
+        changes.take("server.rate-limit", &mut now.rate, rate);
+        changes.leave("server.listen", &now.listen, listen);
+        changes.leave("server.workers", &now.workers, workers);
+        changes.leave("server.batch-size", &now.batch_size, batch_size);
+        changes.leave("server.engine", &now.engine, engine);
+        changes.leave("server.reference", &now.reference, reference);
+        changes.leave("server.state-directory", &now.state_directory, state_directory);
+        changes.leave("server.user", &now.user, user);
+        changes.leave("server.containment", &now.contain, contain);
+        changes.leave("server.interleaved", &now.interleaved, interleaved);
+        match (&mut now.nts, nts) {
+            (Some(now), Some(newer)) => now.follow(newer, &mut changes),
+            (now, newer) => changes.leave("nts", &now.is_some(), &newer.is_some()),
+        }
+        match (&mut now.antp, antp) {
+            (Some(now), Some(newer)) => now.follow(newer, &mut changes),
+            (now, newer) => changes.leave("antp.enable", &now.is_some(), &newer.is_some()),
+        }
+        changes.leave("symmetric", &now.symmetric, symmetric);
+        changes.leave("fleet", &now.fleet, fleet);
+        changes.leave("metrics", &now.metrics, metrics);
+        (now, changes)
+    }
+}
+
+impl Nts {
+    fn follow(&mut self, newer: &Nts, changes: &mut Changes) {
+        let Nts { exchange, keys } = newer;
+        changes.leave("nts.cookie-keys", &self.keys, keys);
+        match (&mut self.exchange, exchange) {
+            (Some(now), Some(newer)) => now.follow(newer, changes),
+            (now, newer) => changes.leave("nts.ke-listen", &now.is_some(), &newer.is_some()),
+        }
+    }
+}
+
+impl KeyExchange {
+    fn follow(&mut self, newer: &KeyExchange, changes: &mut Changes) {
+        let KeyExchange {
+            listen,
+            certificate_chain,
+            private_key,
+            workers,
+            limits,
+            rates,
+            advertised,
+            algorithms,
+        } = newer;
+        changes.take("nts.certificate-chain", &mut self.certificate_chain, certificate_chain);
+        changes.take("nts.private-key", &mut self.private_key, private_key);
+        changes.take("the rates of nts.ke-limits", &mut self.rates, rates);
+        changes.take("nts.advertise", &mut self.advertised, advertised);
+        changes.take("nts.aeads", &mut self.algorithms, algorithms);
+        changes.leave("nts.ke-listen", &self.listen, listen);
+        changes.leave("nts.ke-workers", &self.workers, workers);
+        changes.leave("nts.ke-limits", &self.limits, limits);
+    }
+}
+
+impl Antp {
+    /// All limits on how often something may be asked for.
+    pub(crate) const fn rates(&self) -> [Option<Rate>; 4] {
+        [self.negotiation_rate, self.exchange_rate, self.all_exchange_rate, self.time_rate]
+    }
+
+    fn follow(&mut self, newer: &Antp, changes: &mut Changes) {
+        let Antp {
+            settings,
+            keys,
+            workers,
+            queue,
+            negotiation_rate,
+            exchange_rate,
+            all_exchange_rate,
+            time_rate,
+            suites,
+        } = newer;
+        if self.rates() != newer.rates() {
+            self.negotiation_rate = *negotiation_rate;
+            self.exchange_rate = *exchange_rate;
+            self.all_exchange_rate = *all_exchange_rate;
+            self.time_rate = *time_rate;
+            changes.at_once.push("antp.rate-limit".to_owned());
+        }
+        let of = |suites: &[AntpSuite]| suites.iter().map(|suite| suite.suite).collect::<Vec<_>>();
+        if of(&self.suites) == of(suites) {
+            changes.take("certificates and keys of [antp]", &mut self.suites, suites);
+        } else {
+            changes.after_restart.push("the suites of [antp]".to_owned());
+        }
+        // The sizes of prefixes are in them.
+        changes.leave("antp.payload-size, antp.lifetime or antp.check-source", &self.settings, settings);
+        changes.leave("antp.state-keys", &self.keys, keys);
+        changes.leave("antp.workers", &self.workers, workers);
+        changes.leave("antp.queue", &self.queue, queue);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const BASE: &str = "[server]\nlisten = [\"127.0.0.1:123\"]\n[nts]\ncertificate-chain = \"/c\"\n\
+        private-key = \"/k\"\n[antp]\nenable = true\necdh = { certificate-chain = \"/ac\", private-key = \"/ak\" }\n";
+
+    fn parse(text: &str) -> Config {
+        Config::parse(Path::new("test.toml"), text).unwrap()
+    }
+
+    /// What changes when lines follow a table's heading.
+    fn changes(table: &str, lines: &str) -> Changes {
+        let heading = format!("[{table}]\n");
+        let newer = parse(&BASE.replace(&heading, &format!("{heading}{lines}\n")));
+        let now = parse(BASE);
+        let (followed, changes) = now.followed_by(&newer);
+        let (_, rest) = followed.followed_by(&newer);
+        assert_eq!(rest.at_once, Vec::<String>::new(), "it is all in force");
+        assert_eq!(rest.after_restart, changes.after_restart, "it still waits");
+        changes
+    }
+
+    #[test]
+    fn same_configuration_changes_nothing() {
+        assert_eq!(changes("server", ""), Changes::default());
+    }
+
+    #[test]
+    fn who_may_ask_and_how_often_and_where_clients_go_change_at_once() {
+        for (table, line, key) in [
+            ("server", "allow = [\"192.0.2.0/24\"]", "server.allow or server.deny"),
+            ("server", "deny = [\"192.0.2.7\"]", "server.allow or server.deny"),
+            ("server", "refusal = \"kiss\"", "server.refusal"),
+            ("nts", "ke-limits = { per-prefix-rate = 1 }", "the rates of nts.ke-limits"),
+            ("nts", "advertise = { server = \"a.example\" }", "nts.advertise"),
+            ("nts", "aeads = [15]", "nts.aeads"),
+            ("antp", "rate-limit = { times-per-second = 1 }", "antp.rate-limit"),
+        ] {
+            let Changes { at_once, after_restart } = changes(table, line);
+            assert_eq!((at_once, after_restart), (vec![key.to_owned()], vec![]), "{line}");
+        }
+        let limited = changes("server", "rate-limit = { requests-per-second = 1 }");
+        assert!(limited.at_once.contains(&"server.rate-limit".to_owned()), "{limited:?}");
+        let (_, moved) = parse(BASE).followed_by(&parse(&BASE.replace("\"/c\"", "\"/d\"")));
+        assert_eq!(moved.at_once, ["nts.certificate-chain"]);
+        let (_, moved) = parse(BASE).followed_by(&parse(&BASE.replace("\"/ac\"", "\"/ad\"")));
+        assert_eq!(moved.at_once, ["certificates and keys of [antp]"]);
+    }
+
+    #[test]
+    fn all_else_waits_for_a_restart_and_is_named() {
+        for (table, line, key) in [
+            ("server", "workers = 7", "server.workers"),
+            ("server", "batch-size = 7", "server.batch-size"),
+            ("server", "reference = { stratum = 1, id = \"GPS\" }", "server.reference"),
+            ("server", "state-directory = \"/s\"", "server.state-directory"),
+            ("server", "user = \"root\"", "server.user"),
+            ("server", "interleaved = false", "server.interleaved"),
+            ("nts", "ke-listen = [\"127.0.0.1:1\"]", "nts.ke-listen"),
+            ("nts", "ke-workers = 7", "nts.ke-workers"),
+            ("nts", "ke-limits = { connections = 7 }", "nts.ke-limits"),
+            ("nts", "cookie-keys = { keep = 3 }", "nts.cookie-keys"),
+            ("antp", "workers = 2", "antp.workers"),
+            ("antp", "check-source = false", "antp.payload-size, antp.lifetime or antp.check-source"),
+        ] {
+            let Changes { at_once, after_restart } = changes(table, line);
+            assert!(
+                at_once.is_empty() && after_restart.contains(&key.to_owned()),
+                "{line}: {after_restart:?}"
+            );
+        }
+        // How many ECDH exchanges may come at once is made from it.
+        let Changes { at_once, after_restart } = changes("antp", "queue = 2");
+        assert_eq!(
+            (at_once, after_restart),
+            (vec!["antp.rate-limit".to_owned()], vec!["antp.queue".to_owned()])
+        );
+        let without = |from: &str| parse(BASE).followed_by(&parse(BASE.split_once(from).unwrap().0)).1;
+        assert_eq!(without("[antp]").after_restart, ["antp.enable"]);
+        assert_eq!(without("[nts]").after_restart, ["nts", "antp.enable"]);
+        let more = format!("{BASE}[metrics]\nlisten = \"127.0.0.1:9\"\n[symmetric]\nkeys = \"/y\"\n");
+        assert_eq!(parse(BASE).followed_by(&parse(&more)).1.after_restart, ["symmetric", "metrics"]);
+    }
+}
