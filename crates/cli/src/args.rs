@@ -37,7 +37,7 @@ pub(crate) use self::permit::Permit;
 pub(crate) use self::plan::{Plan, PlanAntp, PlanVerb};
 pub(crate) use self::query::{Authentication, Query};
 pub(crate) use self::report::Report;
-pub(crate) use self::serve::Serve;
+pub(crate) use self::serve::{LogFormat, Serve};
 pub(crate) use self::shared_key::{AllowedTypes, KeysFormat, SharedKeyArguments};
 pub(crate) use self::stress::Stress;
 pub(crate) use self::study::{PaperArgument, Study, StudyOptions, StudyVerb};

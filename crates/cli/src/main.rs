@@ -7,6 +7,7 @@ mod exit;
 mod files;
 mod host;
 mod input;
+mod journal;
 mod output;
 mod remedy;
 mod server;
@@ -31,10 +32,11 @@ fn main() -> ExitCode {
         }
     };
     // The demo's node would warn that nobody vouches for this host's clock, which is no matter there.
-    output::start_log(match arguments.command {
-        Command::Demo(_) | Command::Study(_) => log::LevelFilter::Error,
-        _ => log::LevelFilter::Info,
-    });
+    match &arguments.command {
+        Command::Demo(_) | Command::Study(_) => journal::start(log::LevelFilter::Error),
+        Command::Serve(serve) => journal::start_for_months(serve.log_format),
+        _ => journal::start(log::LevelFilter::Info),
+    }
     let result = match arguments.command {
         Command::Demo(demo) => cmd::demo::run(&demo),
         Command::Serve(serve) => cmd::serve::run(&serve),

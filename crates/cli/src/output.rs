@@ -6,7 +6,6 @@ use std::io::{IsTerminal, Write};
 use std::sync::LazyLock;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-use log::LevelFilter;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -16,7 +15,7 @@ static BARS: LazyLock<MultiProgress> = LazyLock::new(|| MultiProgress::with_draw
 
 /// `text` without characters that could steer a terminal. Names in certificates, addresses of responders and what TLS
 /// says of a peer were chosen by others.
-fn printable(text: &str) -> Cow<'_, str> {
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     let steers = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
     match text.contains(steers) {
         true => text.replace(steers, "\u{fffd}").into(),
@@ -61,7 +60,7 @@ pub(crate) fn json_or_text(
 
 /// JSON in which no character is a control character that serde leaves as it is: DEL, and those of ISO 6429 above it.
 /// They stand in strings alone.
-fn escaped(json: &str) -> String {
+pub(crate) fn escaped(json: &str) -> String {
     json.chars().fold(String::with_capacity(json.len()), |mut out, letter| {
         match letter.is_control() && letter != '\n' {
             true => write!(out, "\\u{:04x}", u32::from(letter)).expect("writing to a string cannot fail"),
@@ -81,20 +80,6 @@ pub(crate) fn error(message: &str) {
 /// Prints what happens meanwhile.
 pub(crate) fn aside(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", printable(text));
-}
-
-/// Starts the log on standard error, at `level` unless `RUST_LOG` says otherwise; under systemd, the journal adds the
-/// time.
-///
-/// rustls writes warnings about what strangers send, a line or more for each connection. It is kept to errors, whatever
-/// the level of everything else, unless `RUST_LOG` names it.
-pub(crate) fn start_log(level: LevelFilter) {
-    let mut builder = env_logger::Builder::new();
-    builder.filter_level(level).filter_module("rustls", LevelFilter::Error).parse_default_env();
-    if std::env::var_os("JOURNAL_STREAM").is_some() {
-        builder.format_timestamp(None);
-    }
-    builder.format_target(false).init();
 }
 
 /// A bar for something that takes a while, in countable parts; invisible unless standard error is a terminal.

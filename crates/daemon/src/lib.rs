@@ -8,6 +8,7 @@ mod allowance;
 mod antp;
 mod background;
 mod bind;
+pub mod causes;
 pub mod clock;
 pub mod config;
 pub mod containment;

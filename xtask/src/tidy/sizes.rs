@@ -8,9 +8,9 @@ use super::tree::{TextFile, Tree};
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 80;
 
-/// Code that is not about the command line belongs to another crate.
+/// Code that is not about the command line belongs to another crate. A dozen commands have four hundred lines each.
 const CLI: &str = "crates/cli/src/";
-const CLI_LINES_MAX: usize = 4_600;
+const CLI_LINES_MAX: usize = 4_900;
 
 /// No file holds two subjects.
 pub(super) fn files(file: &TextFile, source: &Source) -> Vec<Finding> {

@@ -2,7 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+
+/// How lines of the log are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people, and for the journal, which is told their priorities
+    Text,
+    /// An object of JSON in each line
+    Json,
+}
 
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
@@ -15,4 +24,7 @@ pub(crate) struct Serve {
     /// Stop when standard input ends too, as it does with whoever holds its other end
     #[arg(long, conflicts_with = "check")]
     pub(crate) until_eof: bool,
+    /// How the log is written to standard error
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
 }

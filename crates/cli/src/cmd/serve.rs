@@ -15,7 +15,7 @@ use signal_hook::iterator::Signals;
 
 use crate::args::Serve;
 use crate::exit::{Exit, Failure};
-use crate::{input, output};
+use crate::{input, journal, output};
 
 /// How often the node's threads are looked at, at least.
 const TICK: Duration = Duration::from_secs(1);
@@ -95,6 +95,7 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
         is_well = tell_health(&manager, &node, is_well);
         if Instant::now() >= status_due {
             manager.status(&node.status());
+            journal::tell_overdue();
             status_due = Instant::now() + STATUS_INTERVAL;
         }
     }
@@ -102,7 +103,9 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
 
 fn stop(manager: &Manager, node: Running) -> Result<Exit, Failure> {
     manager.stopping();
-    match node.end() {
+    let ended = node.end();
+    journal::tell_rest();
+    match ended {
         Ended::Cleanly => Ok(Exit::Done),
         Ended::Failed => Err(Exit::Internal.because("a thread had failed before the server was stopped")),
         Ended::Hanging(work) => Err(Exit::Internal.because(format!(

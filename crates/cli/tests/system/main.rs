@@ -23,6 +23,7 @@ mod interop;
 mod kept;
 mod lab;
 mod load;
+mod logs;
 mod mac;
 mod manifests;
 mod measured;

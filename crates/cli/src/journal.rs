@@ -1,0 +1,125 @@
+//! The log on standard error, in the form that whoever reads it wants: a person, systemd's journal, or a program.
+//!
+//! A server that runs for months writes no flood ([`Causes`]); other commands write all they have to say.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use authentick_daemon::causes::{Causes, LeftOut};
+use env_logger::Builder;
+use env_logger::fmt::Formatter;
+use log::{Level, LevelFilter, Record};
+use serde::Serialize;
+
+use crate::args::LogFormat;
+use crate::output::{escaped, printable};
+
+static CAUSES: LazyLock<Causes> = LazyLock::new(Causes::default);
+
+/// What a notice says after the newest of the lines that it stands for.
+const NOTICE: &str = "lines like this one were left out";
+
+/// Starts the log, at `level` unless `RUST_LOG` says otherwise.
+pub(crate) fn start(level: LevelFilter) {
+    let is_journal = is_journal();
+    builder(level).format(move |out, record| write_text(out, record, 0, is_journal)).init();
+}
+
+/// Starts the log of a server.
+pub(crate) fn start_for_months(format: LogFormat) {
+    let is_journal = is_journal();
+    builder(LevelFilter::Info)
+        .format(move |out, record| {
+            // Whoever asks for more with `RUST_LOG` wants all of it. A notice stands for lines that were limited.
+            let is_limited = record.level() <= Level::Info && record.target() != NOTICE;
+            let left_out = if is_limited { CAUSES.admit(record, Instant::now()) } else { Some(0) };
+            match (left_out, format) {
+                (None, _) => Ok(()),
+                (Some(left_out), LogFormat::Text) => write_text(out, record, left_out, is_journal),
+                (Some(left_out), LogFormat::Json) => write_json(out, record, left_out, is_journal),
+            }
+        })
+        .init();
+}
+
+/// Tells what was left out and is followed by nothing like it. To be called now and then.
+pub(crate) fn tell_overdue() {
+    CAUSES.overdue(Instant::now()).iter().for_each(tell);
+}
+
+/// Tells all that was left out. To be called at the end.
+pub(crate) fn tell_rest() {
+    CAUSES.rest().iter().for_each(tell);
+}
+
+fn tell(left_out: &LeftOut) {
+    let LeftOut { count, line, level, .. } = left_out;
+    log::log!(target: NOTICE, *level, "{line} ({count} {NOTICE})");
+}
+
+/// rustls writes warnings about what strangers send, a line or more for each connection. It is kept to errors, whatever
+/// the level of everything else, unless `RUST_LOG` names it.
+fn builder(level: LevelFilter) -> Builder {
+    let mut builder = Builder::new();
+    builder.filter_level(level).filter_module("rustls", LevelFilter::Error).parse_default_env();
+    builder
+}
+
+/// Whether standard error is the socket of systemd's journal that `JOURNAL_STREAM` names, as `DEVICE:INODE`.
+fn is_journal() -> bool {
+    let named = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    let stderr = io::stderr().as_fd().try_clone_to_owned().map(std::fs::File::from);
+    let is = stderr.and_then(|file| file.metadata());
+    is.is_ok_and(|is| format!("{}:{}", is.dev(), is.ino()) == named)
+}
+
+/// What the journal takes the priority of a line from: see sd-daemon(3).
+const fn prefix(level: Level) -> &'static str {
+    match level {
+        Level::Error => "<3>",
+        Level::Warn => "<4>",
+        Level::Info => "<6>",
+        Level::Debug | Level::Trace => "<7>",
+    }
+}
+
+fn write_text(out: &mut Formatter, record: &Record<'_>, left_out: u64, is_journal: bool) -> io::Result<()> {
+    let level = record.level();
+    let words = record.args().to_string();
+    let words = printable(&words);
+    let more = if left_out == 0 { String::new() } else { format!(" ({left_out} more {NOTICE} before it)") };
+    if is_journal {
+        // It adds the time, shows the priority, and takes each line for an entry of its own.
+        return words.lines().try_for_each(|line| writeln!(out, "{}{line}{more}", prefix(level)));
+    }
+    let style = out.default_level_style(level);
+    writeln!(out, "[{} {style}{level:<5}{style:#}] {words}{more}", out.timestamp_seconds())
+}
+
+/// A line of the log, as a program reads it.
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    /// UTC, as RFC 3339 has it.
+    time: String,
+    level: String,
+    message: &'a str,
+    /// Lines of the same cause that were not written since the last that was.
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+fn write_json(out: &mut Formatter, record: &Record<'_>, left_out: u64, is_journal: bool) -> io::Result<()> {
+    let message = record.args().to_string();
+    let (time, level) = (out.timestamp_millis().to_string(), record.level().as_str().to_lowercase());
+    let line = serde_json::to_string(&JsonLine { time, level, message: &message, left_out })?;
+    let prefix = if is_journal { prefix(record.level()) } else { "" };
+    writeln!(out, "{prefix}{}", escaped(&line))
+}

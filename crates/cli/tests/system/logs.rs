@@ -1,0 +1,119 @@
+//! The log of a server: who reads it, and what cannot flood it.
+
+use std::io::Write;
+use std::net::{TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+
+use authentick_lab::process::{Process, wait_for};
+
+use crate::lab::{Lab, program, start};
+
+/// Starts a server with standard error in a file, so that it can be named before the server starts. `words` go before
+/// the program's path in a shell that has its arguments.
+fn start_with_log(lab: &Lab, words: &str, more: &[&str]) -> (Process, std::path::PathBuf) {
+    let (config, log) = (lab.config("", ""), lab.path().join("log"));
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("exec 2>\"$1\"; shift; {words} exec \"$@\"")).arg("sh").arg(&log);
+    command.arg(program().path()).arg("serve").arg("--config").arg(config).args(more);
+    (Process::start(&mut command), log)
+}
+
+fn lines(log: &Path) -> Vec<String> {
+    std::fs::read_to_string(log).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+fn wait_for_line(log: &Path, part: &str) {
+    wait_for(part, || lines(log).iter().any(|line| line.contains(part)).then_some(()));
+}
+
+#[test]
+fn each_line_is_an_object_if_that_is_asked_for() {
+    let lab = Lab::new();
+    let (mut server, log) = start_with_log(&lab, "", &["--log-format", "json"]);
+    wait_for_line(&log, "exchanging keys on ");
+    std::fs::remove_file(lab.chain()).unwrap();
+    server.signal("-HUP");
+    wait_for_line(&log, "certificate not changed");
+    server.signal("-TERM");
+    assert_eq!(server.wait(), 0);
+    let lines: Vec<serde_json::Value> =
+        lines(&log).iter().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let with = |level: &str, words: &str| {
+        lines.iter().any(|line| line["level"] == level && line["message"].as_str().unwrap().contains(words))
+    };
+    assert!(with("info", "serving time on 127.0.0.1:"), "{lines:?}");
+    assert!(with("error", "certificate not changed: "), "{lines:?}");
+    for line in &lines {
+        let time = line["time"].as_str().unwrap();
+        assert!(time.starts_with("20") && time.ends_with('Z') && time.len() == 24, "{time}");
+    }
+}
+
+#[test]
+fn journal_is_told_the_priority_of_each_line_and_a_file_is_not() {
+    let lab = Lab::new();
+    let named = "JOURNAL_STREAM=$(stat -Lc %d:%i /proc/self/fd/2); export JOURNAL_STREAM;";
+    let (mut server, log) = start_with_log(&lab, named, &[]);
+    wait_for_line(&log, "<6>exchanging keys on ");
+    std::fs::remove_file(lab.chain()).unwrap();
+    server.signal("-HUP");
+    wait_for_line(&log, "<3>certificate not changed: ");
+    server.signal("-TERM");
+    assert_eq!(server.wait(), 0);
+    assert!(lines(&log).iter().all(|line| line.starts_with('<')), "{:?}", lines(&log));
+
+    let lab = Lab::new();
+    let (mut server, log) = start_with_log(&lab, "JOURNAL_STREAM=1:2; export JOURNAL_STREAM;", &[]);
+    wait_for_line(&log, "exchanging keys on ");
+    server.signal("-TERM");
+    assert_eq!(server.wait(), 0);
+    assert!(lines(&log).iter().all(|line| line.starts_with("[20")), "{:?}", lines(&log));
+}
+
+#[test]
+fn fault_that_comes_back_fills_no_log_and_what_was_left_out_is_told() {
+    const COUNT: usize = 40;
+    let lab = Lab::new();
+    let (mut server, log) = start_with_log(&lab, "", &[]);
+    wait_for_line(&log, "exchanging keys on ");
+    std::fs::write(lab.path().join("authentick.toml"), "[server]\nlisten = 1\n").unwrap();
+    let written = || lines(&log).iter().filter(|line| line.contains("configuration not changed: ")).count();
+    for _ in 0..COUNT {
+        server.signal("-HUP");
+        // So that no two of them come as one.
+        std::thread::sleep(std::time::Duration::from_millis(25));
+    }
+    server.signal("-TERM");
+    assert_eq!(server.wait(), 0);
+    assert_eq!(written(), 11, "ten, and what was left out: {:?}", lines(&log));
+    let is_notice =
+        |line: &String| line.contains("configuration not changed: ") && line.contains("(30 lines like");
+    assert!(lines(&log).iter().any(is_notice), "{:?}", lines(&log));
+}
+
+#[test]
+fn strangers_cannot_fill_the_log() {
+    let lab = Lab::new();
+    let server = start(&lab.config("", ""));
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    stranger.connect(server.ntp).unwrap();
+    let mut datagram = [0x23; 468];
+    for number in 0..100_000_u32 {
+        datagram[60..64].copy_from_slice(&number.to_be_bytes());
+        // A full queue is the server's answer to a flood.
+        let _ = stranger.send(&datagram[..44 + number as usize % 420]);
+    }
+    for number in 0..1_000_u32 {
+        let mut connection = TcpStream::connect(server.ke).unwrap();
+        let hello: &[u8] = match number % 3 {
+            0 => b"\x16\x03\x01\x00\x05hello",
+            1 => b"GET / HTTP/1.1\r\n\r\n",
+            _ => b"",
+        };
+        let _ = connection.write_all(hello);
+    }
+    assert_eq!(server.query(&lab, &[]).status.code(), Some(0), "it serves");
+    let log = server.process.log();
+    assert!(log.lines().count() < 100, "{log}");
+}
