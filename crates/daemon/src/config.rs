@@ -42,7 +42,7 @@ pub use self::fleet::{Fleet, MEMBER_COUNT_MAX, SERVER_COUNT_MAX};
 pub use self::keys::{NextKey, RotatingKeys, StoreKind};
 pub use self::metrics::Metrics;
 pub use self::nts::Nts;
-pub use self::server::{EngineKind, Reference};
+pub use self::server::{EngineKind, LeapFile, Reference};
 pub use self::symmetric::Symmetric;
 
 /// Where the configuration is by default.
@@ -61,6 +61,8 @@ pub struct Config {
     pub engine: EngineKind,
     /// What vouches for the time.
     pub reference: Reference,
+    /// Where leap seconds are listed; absent where something else says when they come.
+    pub leap_seconds: Option<LeapFile>,
     /// Where cookie keys are kept.
     pub state_directory: PathBuf,
     /// The user that the server becomes if it is started as root.
@@ -215,6 +217,9 @@ impl Config {
         for suite in self.antp.iter().flat_map(|antp| &antp.suites) {
             files.push((format!("{}.certificate-chain", suite.table), &suite.certificate_chain));
             files.push((format!("{}.private-key", suite.table), &suite.private_key));
+        }
+        if let Some(leap_seconds) = self.leap_seconds.as_ref().filter(|file| file.is_named) {
+            files.push(("server.leap-seconds".to_owned(), &leap_seconds.path));
         }
         if let Some(symmetric) = &self.symmetric {
             files.push(("symmetric.keys".to_owned(), &symmetric.keys));

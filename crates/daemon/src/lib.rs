@@ -23,6 +23,7 @@ mod identity;
 mod key_uses;
 pub mod keystore;
 mod layout;
+mod leap;
 pub mod lock;
 pub mod manager;
 pub mod metrics;

@@ -42,6 +42,7 @@ use crate::heartbeat::{Heartbeat, Looked};
 use crate::identity;
 use crate::keystore::{Master, Stores, directory};
 use crate::layout::Layout;
+use crate::leap::LeapKeeper;
 use crate::manager::Manager;
 use crate::metrics::Exporter;
 use crate::metrics::counters::{Totals, WorkerCounters};
@@ -49,7 +50,7 @@ use crate::metrics::spans::SpanRing;
 use crate::policy;
 pub use crate::preflight::check;
 use crate::preflight::{self, state_error};
-use crate::reference::Watcher;
+use crate::reference::{self, Watcher};
 use crate::rotator::Rotator;
 use crate::shared::{ExchangeState, NtsState, Shared};
 use crate::supervisor::{Command, Supervisor};
@@ -143,16 +144,23 @@ fn start_in(
     background::raise_descriptor_limit();
     let layout = Layout::of(config)?;
     let secrets = Secrets::read(config)?;
-    preflight::check_reference(config)?;
+    let upstream = reference::addresses(&config.reference)
+        .map_err(|error| StartError::System("find the address of server.reference.upstream", error))?;
+    preflight::check_reference(config, &upstream)?;
+    preflight::warn_of_strangers(config);
     let user = identity::server_user(config)?;
     let ports = Ports::open(config, layout.worker_count, layout.ke_worker_count, manager)?;
     give_up_rights(config, process, user.as_ref())?;
     let containment = Containment::begin(config, process);
 
-    let mut watcher = Watcher::new(&config.reference, Arc::clone(&host.clock), entropy()?);
+    let leaps = LeapKeeper::start(config, Instant::now())?;
+    let list = leaps.as_ref().map_or_else(Default::default, LeapKeeper::in_force);
+    let clock = Arc::clone(&host.clock);
+    let mut watcher = Watcher::new(&config.reference, upstream, list, clock, entropy()?);
     let (commands, inbox) = mpsc::channel();
     let ntp_addresses = ports.ntp_addresses();
-    let supervisor = take_up(host, config, secrets, layout.worker_count, &ntp_addresses, &mut watcher)?;
+    let supervisor =
+        take_up(host, config, secrets, layout.worker_count, &ntp_addresses, &mut watcher, leaps)?;
     // From here on a failure drops this, which stops the threads that run already.
     let mut node = Running {
         shared: Arc::clone(&supervisor.shared),
@@ -243,6 +251,7 @@ fn take_up(
     worker_count: usize,
     ntp_addresses: &[SocketAddr],
     watcher: &mut Watcher,
+    leaps: Option<LeapKeeper>,
 ) -> Result<Supervisor, StartError> {
     let Host { clock, stores } = host;
     let mut entropy = entropy()?;
@@ -278,6 +287,7 @@ fn take_up(
         policy: Arc::new(ArcSwap::from_pointee(policy::of(config, &mut entropy))),
         looked: Arc::new(ArcSwap::from_pointee(Looked::new(watcher.look(), clock.boot_ns()))),
         files: Heartbeat::new(clock.boot_ns()),
+        leaps: leaps.as_ref().map(LeapKeeper::in_force),
         nts,
         symmetric,
         antp,
@@ -287,7 +297,7 @@ fn take_up(
         spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone(), metrics.span_every))),
         started: Instant::now(),
     });
-    Ok(Supervisor::new(config.clone(), shared, cookie_keys, state_keys, keeper, entropy))
+    Ok(Supervisor::new(config.clone(), shared, cookie_keys, state_keys, keeper, leaps, entropy))
 }
 
 impl Running {

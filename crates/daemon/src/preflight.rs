@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
+use authentick_crypto::Entropy;
 use authentick_fleet::seal::SealKeys;
 use authentick_ke::tls::CertificateInfo;
 use authentick_net::privilege;
@@ -17,6 +18,8 @@ use crate::fleet::seal_file::SealFile;
 use crate::guarded;
 use crate::identity::{self, PemFile, let_read, server_user};
 use crate::keystore::{KeyKind, Master, StoreError, Stores, directory};
+use crate::leap;
+use crate::reference;
 use crate::rotator::first_of_derived;
 use crate::symmetric::{Keys, keeper};
 use crate::validity;
@@ -28,7 +31,9 @@ use crate::validity;
 /// The first mistake.
 pub fn check(config: &Config) -> Result<(), ConfigError> {
     let user = server_user(config)?;
-    check_reference(config)?;
+    try_reference(config)?;
+    warn_of_strangers(config);
+    leap::check(config)?;
     if let Some(exchange) = config.exchange() {
         let [chain, _] = PemFile::pair(config, "nts", &exchange.certificate_chain, &exchange.private_key);
         must_be_good(&chain, &identity::load(config, exchange)?.certificate)?;
@@ -148,13 +153,51 @@ pub(crate) const fn needs_directory(config: &Config) -> bool {
     config.nts.is_some() || config.symmetric.is_some() || config.antp.is_some()
 }
 
-/// Refuses a reference that is the server itself: it would believe its own earlier answers.
+/// Asks the upstream, and says what the NTP pool and clients would make of the reference.
+///
+/// # Errors
+/// If it is the server itself.
+fn try_reference(config: &Config) -> Result<(), ConfigError> {
+    match &config.reference {
+        Reference::Upstream(name) => {
+            match (reference::addresses(&config.reference), Entropy::from_system()) {
+                (Ok(addresses), Ok(mut entropy)) => {
+                    check_reference(config, &addresses)?;
+                    reference::try_upstream(name, &addresses, &mut entropy);
+                }
+                // Not a mistake for good: a host has no resolver before it has a network.
+                (Err(error), _) | (_, Err(error)) => {
+                    log::warn!("server.reference.upstream: the address of {name} is not found: {error}");
+                }
+            }
+        }
+        Reference::Kernel { stratum, .. } | Reference::Asserted { stratum, .. } => {
+            reference::distant(*stratum, &config.reference).iter().for_each(|words| log::warn!("{words}"));
+        }
+    }
+    Ok(())
+}
+
+/// Says what strangers who watch a server take for a fault.
+pub(crate) fn warn_of_strangers(config: &Config) {
+    if config.kiss {
+        log::warn!(
+            "server.refusal = \"kiss\": the NTP pool's monitors count a kiss as a fault of the server; leave it out if \
+             this server is in the pool"
+        );
+    }
+}
+
+/// Refuses a reference that is the server itself: it would believe its own earlier answers. `addresses` are those of
+/// the upstream.
 ///
 /// # Errors
 /// If it is.
-pub(crate) fn check_reference(config: &Config) -> Result<(), ConfigError> {
-    let Reference::Upstream(upstream) = config.reference else { return Ok(()) };
-    let Some(listen) = config.listen.iter().find(|listen| is_same(**listen, upstream)) else { return Ok(()) };
+pub(crate) fn check_reference(config: &Config, addresses: &[SocketAddr]) -> Result<(), ConfigError> {
+    let itself = addresses.iter().find_map(|upstream| {
+        Some((upstream, config.listen.iter().find(|listen| is_same(**listen, *upstream))?))
+    });
+    let Some((upstream, listen)) = itself else { return Ok(()) };
     let problem = format!("this is the server itself, which listens on {listen}");
     let remedy =
         "name the daemon that keeps this host's clock, on a port of its own (chrony: \"port 11123\")";
@@ -218,7 +261,7 @@ mod tests {
             );
             let config = Config::parse(Path::new("test.toml"), &text);
             let Ok(config) = config else { continue };
-            let result = check_reference(&config);
+            let result = check_reference(&config, &reference::addresses(&config.reference).unwrap());
             assert_eq!(result.is_err(), is_itself, "{listen} {upstream}");
             if let Err(error) = result {
                 let message = error.to_string();

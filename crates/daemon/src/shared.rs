@@ -18,6 +18,7 @@ use crate::clock::HostClock;
 use crate::fleet::FleetState;
 use crate::heartbeat::{Heartbeat, Looked};
 use crate::keystore::CfntsStore;
+use crate::leap::LeapSeconds;
 use crate::metrics::counters::{KeCounters, WorkerCounters};
 use crate::metrics::spans::SpanRing;
 use crate::renewal::Reloads;
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) policy: Arc<ArcSwap<Policy>>,
     /// The thread that works on files.
     pub(crate) files: Heartbeat,
+    /// What leap seconds are announced by, where an operator vouches for the clock.
+    pub(crate) leaps: Option<Arc<ArcSwap<LeapSeconds>>>,
     pub(crate) nts: Option<NtsState>,
     pub(crate) symmetric: Option<Arc<SymmetricState>>,
     pub(crate) antp: Option<Arc<AntpState>>,

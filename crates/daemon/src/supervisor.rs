@@ -18,6 +18,7 @@ use crate::config::{Antp, Changes, Config, KeyExchange, Reference};
 use crate::containment::Refusals;
 use crate::heartbeat::{STALE_AFTER, TICK};
 use crate::identity;
+use crate::leap::LeapKeeper;
 use crate::policy;
 use crate::preflight;
 use crate::renewal::{Digest, Renewal};
@@ -49,6 +50,7 @@ pub(crate) struct Supervisor {
     retired_policies: Retired<Policy>,
     retired_limits: Retired<AntpLimits>,
     renewals: Renewals,
+    leaps: Option<LeapKeeper>,
     entropy: Entropy,
     refusals: Refusals,
 }
@@ -82,6 +84,7 @@ impl Supervisor {
         cookie_keys: Option<Rotator<KeySet>>,
         state_keys: Option<Rotator<StateKeys>>,
         keeper: Option<Keeper>,
+        leaps: Option<LeapKeeper>,
         entropy: Entropy,
     ) -> Self {
         Supervisor {
@@ -94,6 +97,7 @@ impl Supervisor {
             retired_policies: Retired::default(),
             retired_limits: Retired::default(),
             renewals: Renewals::default(),
+            leaps,
             entropy,
             refusals: Refusals::default(),
         }
@@ -156,6 +160,9 @@ impl Supervisor {
         self.retired_limits.free();
         self.rotate();
         self.renew(Instant::now());
+        if self.leaps.as_ref().is_some_and(|leaps| leaps.is_due(Instant::now())) {
+            self.read_leap_seconds();
+        }
         if let Some(fleet) = &self.shared.fleet {
             fleet.note_uses(Instant::now(), &self.shared.workers);
         }
@@ -165,11 +172,18 @@ impl Supervisor {
         }
     }
 
+    fn read_leap_seconds(&mut self) {
+        if let Some(leaps) = &mut self.leaps {
+            self.shared.files.begin("reading the list of leap seconds");
+            leaps.look(Instant::now());
+        }
+    }
+
     fn rotate(&mut self) {
         let vouched_by = match (&self.config.reference, self.shared.snapshot().leap) {
             (_, Leap::Unsynchronised) => VouchedBy::Nobody,
             (Reference::Asserted { .. }, _) => VouchedBy::Operator,
-            (Reference::Kernel | Reference::Upstream(_), _) => VouchedBy::Witness,
+            (Reference::Kernel { .. } | Reference::Upstream(_), _) => VouchedBy::Witness,
         };
         if let Some(keys) = &mut self.cookie_keys {
             self.shared.files.begin("writing cookie keys or their age");
@@ -184,6 +198,7 @@ impl Supervisor {
     fn reload(&mut self) {
         self.shared.files.begin("reading the configuration, keys and certificates again");
         self.reconfigure();
+        self.read_leap_seconds();
         if let Some(keeper) = &mut self.keeper {
             keeper.reload();
         }

@@ -102,7 +102,8 @@ impl Reminder {
     }
 }
 
-fn date(unix_seconds: i64) -> String {
+/// A day and a time, for a message.
+pub(crate) fn date(unix_seconds: i64) -> String {
     match u64::try_from(unix_seconds).unwrap_or(0) {
         seconds @ ..=notes::TIME_MAX => notes::time(seconds),
         _ => "a time far off".to_owned(),

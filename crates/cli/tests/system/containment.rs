@@ -200,13 +200,13 @@ fn file_outside_the_configured_folders_is_not_read_even_through_a_link() {
     if authentick_daemon::containment::offer().landlock.is_err() {
         return authentick_lab::skip::skip("this kernel has no Landlock");
     }
-    let lab = Lab::new();
+    let (lab, elsewhere) = (Lab::new(), Lab::new());
     let etc = lab.path().join("letsencrypt");
     deploy(&lab, &etc, 1);
     let server = start(&with_certbot(&lab, &etc));
     let link = etc.join("live/ntp.test/privkey.pem");
     remove_file(&link).unwrap();
-    symlink(lab.key(), &link).unwrap();
+    symlink(elsewhere.key(), &link).unwrap();
     server.process.signal("-HUP");
     let refused = || {
         server.process.log().lines().find(|line| line.contains("certificate not changed")).map(str::to_owned)

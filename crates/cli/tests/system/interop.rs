@@ -153,7 +153,7 @@ fn upstream_chrony_is_mirrored() {
     let lab = Lab::new();
     let port = free_port();
     let upstream = chrony.daemon(&lab, &format!("local stratum 5\nallow\nport {port}"));
-    let server = start(&lab.config(&format!("reference = {{ upstream = \"127.0.0.1:{port}\" }}"), ""));
+    let server = start(&lab.config(&format!("reference = {{ upstream = \"localhost:{port}\" }}"), ""));
     wait_for("the upstream's stratum", || (server.metric("ntp_system_stratum") == 5.0).then_some(()));
     assert_eq!(server.metric("ntp_system_leap_indicator"), 0.0);
     let ntp = server.ntp.to_string();

@@ -41,4 +41,5 @@ mod service;
 mod stress;
 mod symmetric;
 mod timed;
+mod vouching;
 mod workers;

@@ -43,6 +43,7 @@ impl Config {
             batch_size,
             engine,
             reference,
+            leap_seconds,
             state_directory,
             user,
             contain,
@@ -65,6 +66,7 @@ impl Config {
         changes.leave("server.batch-size", &now.batch_size, batch_size);
         changes.leave("server.engine", &now.engine, engine);
         changes.leave("server.reference", &now.reference, reference);
+        changes.leave("server.leap-seconds", &now.leap_seconds, leap_seconds);
         changes.leave("server.state-directory", &now.state_directory, state_directory);
         changes.leave("server.user", &now.user, user);
         changes.leave("server.containment", &now.contain, contain);

@@ -27,6 +27,7 @@ pub(super) struct Server {
     pub(super) batch_size: Option<usize>,
     pub(super) engine: Option<String>,
     pub(super) reference: Option<Reference>,
+    pub(super) leap_seconds: Option<String>,
     pub(super) state_directory: Option<String>,
     pub(super) user: Option<String>,
     pub(super) containment: Option<String>,
@@ -42,6 +43,7 @@ pub(super) struct Server {
 pub(super) enum Reference {
     Name(String),
     Asserted(Asserted),
+    Kernel(Kernel),
     Upstream(Upstream),
 }
 
@@ -50,6 +52,14 @@ pub(super) enum Reference {
 pub(super) struct Asserted {
     pub(super) stratum: i64,
     pub(super) id: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Kernel {
+    pub(super) kernel: bool,
+    pub(super) stratum: Option<i64>,
+    pub(super) id: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,6 +1,7 @@
 //! `[server]`: where and how time is served, and what vouches for it.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use authentick_net::engine::BATCH_SIZE;
 use authentick_wire::header::ReferenceId;
@@ -8,6 +9,8 @@ use authentick_wire::header::ReferenceId;
 use super::{Config, ConfigError, Resolver, raw};
 
 const LISTEN: &str = "server.listen";
+/// Where the time zone database has its list.
+const LEAP_SECONDS: &str = "/usr/share/zoneinfo/leap-seconds.list";
 
 /// What moves the datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +29,30 @@ pub enum Reference {
         /// The source's name, or an address.
         id: ReferenceId,
     },
-    /// The kernel's clock state.
-    Kernel,
-    /// A local daemon that keeps the clock, asked by NTP.
-    Upstream(SocketAddr),
+    /// The kernel's clock state, and what it does not tell.
+    Kernel {
+        /// 1 to 15.
+        stratum: u8,
+        /// The source's name, or an address.
+        id: ReferenceId,
+    },
+    /// A local daemon that keeps the clock, asked by NTP: `ADDRESS:PORT` or `NAME:PORT`.
+    Upstream(String),
+}
+
+impl Reference {
+    /// The kernel's clock state alone. It does not tell how far away its source is, and 10 is what chrony too gives a
+    /// clock of unknown distance.
+    pub const KERNEL: Reference = Reference::Kernel { stratum: 10, id: ReferenceId([127, 127, 1, 1]) };
+}
+
+/// Where leap seconds are listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeapFile {
+    /// A `leap-seconds.list`.
+    pub path: PathBuf,
+    /// Whether the configuration names it: then it must be there.
+    pub is_named: bool,
 }
 
 impl Resolver<'_> {
@@ -62,6 +85,7 @@ impl Resolver<'_> {
         if let Some(nts) = &nts {
             self.check_members(nts, fleet.as_ref())?;
         }
+        let reference = server.reference.as_ref().map_or(Ok(Reference::KERNEL), |raw| self.reference(raw))?;
         let allowed = self.prefixes("server.allow", &server.allow.clone().unwrap_or_else(everyone))?;
         let denied = self.prefixes("server.deny", server.deny.as_deref().unwrap_or_default())?;
         Ok(Config {
@@ -69,7 +93,8 @@ impl Resolver<'_> {
             workers: self.thread_count("server.workers", server.workers.unwrap_or(0))?,
             batch_size: self.batch_size(server.batch_size.unwrap_or(BATCH_SIZE))?,
             engine,
-            reference: server.reference.as_ref().map_or(Ok(Reference::Kernel), |raw| self.reference(raw))?,
+            leap_seconds: self.leap_seconds(server.leap_seconds.as_deref(), &reference)?,
+            reference,
             state_directory: self.absolute("server.state-directory", state_directory)?,
             user: server.user.clone().unwrap_or_else(|| "authentick".to_owned()),
             // A sanitizer opens files and traces threads of its process. No build that is shipped has one.
@@ -117,19 +142,71 @@ impl Resolver<'_> {
 
     fn reference(&self, raw: &raw::Reference) -> Result<Reference, ConfigError> {
         match raw {
-            raw::Reference::Name(name) if name == "kernel" => Ok(Reference::Kernel),
+            raw::Reference::Name(name) if name == "kernel" => Ok(Reference::KERNEL),
             raw::Reference::Name(name) => {
-                let remedy =
-                    "write \"kernel\", { stratum = 1, id = \"GPS\" } or { upstream = \"ADDRESS:PORT\" }";
+                let remedy = "write \"kernel\", { kernel = true, stratum = 2 }, { stratum = 1, id = \"GPS\" } or \
+                              { upstream = \"ADDRESS:PORT\" }";
                 Err(self.wrong("server.reference", name, "no such reference", remedy))
             }
             raw::Reference::Asserted(asserted) => Ok(Reference::Asserted {
                 stratum: self.number("server.reference.stratum", asserted.stratum, 1..=15)?,
                 id: self.reference_id(&asserted.id)?,
             }),
-            raw::Reference::Upstream(upstream) => {
-                Ok(Reference::Upstream(self.address("server.reference.upstream", &upstream.upstream)?))
+            raw::Reference::Kernel(kernel) if kernel.kernel => {
+                let Reference::Kernel { mut stratum, mut id } = Reference::KERNEL else { unreachable!() };
+                if let Some(number) = kernel.stratum {
+                    stratum = self.number("server.reference.stratum", number, 1..=15)?;
+                }
+                if let Some(text) = &kernel.id {
+                    id = self.reference_id(text)?;
+                }
+                Ok(Reference::Kernel { stratum, id })
             }
+            raw::Reference::Kernel(_) => {
+                let remedy = "write kernel = true, or leave it out to vouch for the clock yourself";
+                Err(self.wrong("server.reference.kernel", false, "nothing vouches for the clock", remedy))
+            }
+            raw::Reference::Upstream(upstream) => self.upstream(&upstream.upstream),
+        }
+    }
+
+    fn upstream(&self, text: &str) -> Result<Reference, ConfigError> {
+        let is_name = text.rsplit_once(':').is_some_and(|(name, port)| {
+            let is_label = |label: &str| {
+                (1..=63).contains(&label.len())
+                    && label
+                        .bytes()
+                        .all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'))
+            };
+            name.len() <= 253
+                && name.strip_suffix('.').unwrap_or(name).split('.').all(is_label)
+                && port.parse::<u16>().is_ok_and(|port| port != 0)
+        });
+        match is_name || text.parse::<SocketAddr>().is_ok() {
+            true => Ok(Reference::Upstream(text.to_owned())),
+            false => {
+                let remedy =
+                    "write ADDRESS:PORT or NAME:PORT, as in \"127.0.0.1:11123\" or \"localhost:11123\"";
+                Err(self.wrong("server.reference.upstream", text, "no address and port", remedy))
+            }
+        }
+    }
+
+    /// Leap seconds are announced by a list where nobody else says when they come.
+    fn leap_seconds(
+        &self,
+        named: Option<&str>,
+        reference: &Reference,
+    ) -> Result<Option<LeapFile>, ConfigError> {
+        const KEY: &str = "server.leap-seconds";
+        let is_asserted = matches!(reference, Reference::Asserted { .. });
+        match named {
+            Some(text) if !is_asserted => {
+                let problem = "without effect: the kernel or the upstream says when a leap second comes";
+                Err(self.wrong(KEY, text, problem, "remove it, or vouch for the clock in server.reference"))
+            }
+            Some(text) => Ok(Some(LeapFile { path: self.absolute(KEY, text)?, is_named: true })),
+            None => Ok(is_asserted.then(|| LeapFile { path: LEAP_SECONDS.into(), is_named: false })),
         }
     }
 

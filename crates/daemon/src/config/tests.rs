@@ -28,7 +28,7 @@ fn message(text: &str) -> String {
 fn empty_file_means_the_defaults() {
     let config = parse("").unwrap();
     assert_eq!(config.listen.len(), 2);
-    assert_eq!(config.reference, Reference::Kernel);
+    assert_eq!(config.reference, Reference::KERNEL);
     assert_eq!(config.state_directory, Path::new("/var/lib/authentick"));
     assert!(
         config.nts.is_none()
@@ -48,6 +48,30 @@ fn every_key_of_the_manual_is_understood() {
     let symmetric = config.symmetric.unwrap();
     assert_eq!((symmetric.format, symmetric.allowed), (None, Allowed::default()));
     assert_eq!(config.reference, Reference::Asserted { stratum: 1, id: ReferenceId(*b"GPS\0") });
+}
+
+#[test]
+fn mistakes_about_what_vouches_for_the_time_are_named() {
+    for (text, parts) in [
+        (
+            "[server]\nreference = { upstream = \"localhost:0\" }",
+            &["upstream", "localhost:0", "NAME:PORT"][..],
+        ),
+        ("[server]\nreference = { upstream = \"a..b:123\" }", &["upstream", "a..b:123"]),
+        ("[server]\nreference = { kernel = false }", &["server.reference.kernel", "nothing vouches"]),
+        ("[server]\nreference = { kernel = true, stratum = 0 }", &["stratum", "\"0\"", "1 to 15"]),
+        (
+            "[server]\nreference = \"kernel\"\nleap-seconds = \"/l\"",
+            &["server.leap-seconds", "without effect"],
+        ),
+        (
+            "[server]\nreference = { stratum = 1, id = \"GPS\" }\nleap-seconds = \"l\"",
+            &["server.leap-seconds", "relative path"],
+        ),
+    ] {
+        let message = message(text);
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    }
 }
 
 #[test]

@@ -30,7 +30,8 @@ const LINK_COUNT_MAX: usize = 40;
 /// message.
 pub(super) fn restrict(config: &Config) -> Result<String, String> {
     let files = config.files();
-    let files = files.iter().map(|(_, file)| *file).chain([config.file.as_path()]);
+    let leap_seconds = config.leap_seconds.as_ref().map(|file| file.path.as_path());
+    let files = files.iter().map(|(_, file)| *file).chain([config.file.as_path()]).chain(leap_seconds);
     let mut readable: BTreeSet<PathBuf> = files.flat_map(folders).collect();
     readable.insert(LOCKS.into());
     let ports: BTreeSet<u16> = config.memcached_servers().map(|server| server.port()).collect();

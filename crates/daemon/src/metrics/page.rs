@@ -145,6 +145,10 @@ impl Page<'_, '_> {
         self.gauge("ntp_system_root_delay_seconds", help, snapshot.root_delay.as_nanos() as f64 / 1e9)?;
         let help = "Largest error with respect to the reference clock";
         self.gauge("ntp_system_root_dispersion_seconds", help, dispersion.as_nanos() as f64 / 1e9)?;
+        if let Some(end) = shared.leaps.as_ref().and_then(|leaps| leaps.load().end()) {
+            let help = "End of the list that leap seconds are announced by";
+            self.gauge("ntp_leap_seconds_expiry_timestamp_seconds", help, end as f64)?;
+        }
         let boot_ns = shared.clock.boot_ns();
         let ages = [("clock", shared.looked.load().age(boot_ns)), ("files", shared.files.age(boot_ns))];
         let help = "Time since a thread of the supervisor last completed its loop; the clock's state counts \

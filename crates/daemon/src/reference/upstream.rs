@@ -64,6 +64,11 @@ impl Trust {
         boot >= self.next
     }
 
+    /// Whether the daemon vouches, as far as is known.
+    pub(super) const fn is_good(&self) -> bool {
+        self.good.is_some()
+    }
+
     /// Takes an answer; `now` is the time of day.
     pub(super) fn take(&mut self, answer: Answer, precision: i8, now: NtpTime, boot: Duration) {
         let lost = match answer {

@@ -39,6 +39,7 @@ fn shared(keys: KeySet) -> Shared {
         looked: Arc::new(ArcSwap::from_pointee(Looked::new(good, SystemClock.boot_ns()))),
         policy: Arc::new(ArcSwap::from_pointee(Policy::open())),
         files: Heartbeat::new(0),
+        leaps: None,
         nts: Some(NtsState { keys: Arc::new(keys), exchange: None }),
         symmetric: None,
         antp: None,

@@ -13,7 +13,7 @@ fn host_may_leave_key_exchange_or_time_to_others() {
     assert!(config.files().is_empty(), "there is no certificate to read");
     let config = parse(&format!("{KEYS_ONLY}advertise = {{ server = \"ntp-1.example.net\" }}")).unwrap();
     assert!(config.listen.is_empty() && config.exchange().is_some());
-    assert_eq!(config.reference, Reference::Kernel);
+    assert_eq!(config.reference, Reference::KERNEL);
     assert_eq!(config.files().len(), 2);
 }
 
