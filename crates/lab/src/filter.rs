@@ -85,6 +85,20 @@ pub struct Filter<'a> {
     rule_count: u32,
 }
 
+/// Loads a set of rules, as a file of nftables has it, on `host`.
+///
+/// # Errors
+/// A skip, with the reason, where nftables is not installed or not in the kernel.
+///
+/// # Panics
+/// If nftables refuses these rules, and takes others.
+pub fn load(hosts: &Hosts, host: Host, rules: &str) -> Result<(), Skip> {
+    let filter = Filter::new(hosts, host)?;
+    filter.run("delete table inet atk\n").unwrap_or_else(|error| panic!("{error}"));
+    filter.run(rules).unwrap_or_else(|error| panic!("{rules}: {error}"));
+    Ok(())
+}
+
 impl<'a> Filter<'a> {
     /// An empty set of rules on `host`, instead of any that were there.
     ///

@@ -13,7 +13,7 @@ use rcgen::{DnType, SanType};
 use crate::lab::{Lab, program, text, wait_for};
 
 /// The name of the server in README.
-const NAME: &str = "time.example.net";
+pub(crate) const NAME: &str = "time.example.net";
 
 /// The configuration in a section of README, and the commands below it.
 struct Readme {
@@ -33,14 +33,14 @@ impl Readme {
 }
 
 /// A host whose `/etc` is a copy and whose `/var/lib` is empty.
-struct Machine {
+pub(crate) struct Machine {
     /// It holds the view until it ends.
     holder: Process,
-    etc: PathBuf,
+    pub(crate) etc: PathBuf,
 }
 
 impl Machine {
-    fn new(hosts: &Hosts, host: Host, folder: &Path) -> Self {
+    pub(crate) fn new(hosts: &Hosts, host: Host, folder: &Path) -> Self {
         let etc = folder.join("etc");
         let copied = Command::new("cp").args(["--archive", "/etc"]).arg(&etc).status().unwrap();
         assert!(copied.success());
@@ -56,7 +56,7 @@ impl Machine {
     }
 
     /// A line for the shell of this machine, where our program is on the path.
-    fn command(&self, line: &str) -> Command {
+    pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--mount", "--net", "--target", &self.holder.id().to_string(), "sh", "-c"]);
         command.arg(format!("exec {line}"));
@@ -65,12 +65,12 @@ impl Machine {
         command
     }
 
-    fn run(&self, line: &str) -> Output {
+    pub(crate) fn run(&self, line: &str) -> Output {
         self.command(line).output().unwrap()
     }
 
     /// The numbers of a user and of its group.
-    fn user(&self, name: &str) -> (u32, u32) {
+    pub(crate) fn user(&self, name: &str) -> (u32, u32) {
         let users = std::fs::read_to_string(self.etc.join("passwd")).unwrap();
         let line = users.lines().find_map(|line| line.strip_prefix(&format!("{name}:"))).unwrap();
         let numbers: Vec<u32> = line.split(':').filter_map(|field| field.parse().ok()).collect();
@@ -79,7 +79,7 @@ impl Machine {
 }
 
 /// What a certificate says: README's name, and one to tell it by.
-fn named(common_name: &'static str) -> impl FnOnce(&mut rcgen::CertificateParams) {
+pub(crate) fn named(common_name: &'static str) -> impl FnOnce(&mut rcgen::CertificateParams) {
     move |params| {
         params.subject_alt_names.push(SanType::DnsName(NAME.try_into().unwrap()));
         params.distinguished_name.push(DnType::CommonName, common_name);
@@ -87,7 +87,7 @@ fn named(common_name: &'static str) -> impl FnOnce(&mut rcgen::CertificateParams
 }
 
 /// Puts the lab's certificate and key where README has them. The service may read the key, by its group.
-fn install(lab: &Lab, folder: &Path, group: u32) {
+pub(crate) fn install(lab: &Lab, folder: &Path, group: u32) {
     for (from, name, mode) in [(lab.chain(), "chain.pem", 0o644), (lab.key(), "key.pem", 0o640)] {
         let to = folder.join(name);
         std::fs::copy(from, &to).unwrap();
