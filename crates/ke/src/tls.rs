@@ -1,7 +1,11 @@
 //! TLS as NTS-KE wants it: version 1.3 alone, `ntske/1`, and certificates that fit their keys.
 
 #[cfg(feature = "server")]
+mod by_name;
+#[cfg(feature = "server")]
 mod identity;
+#[cfg(feature = "server")]
+mod one_pem;
 #[cfg(feature = "client")]
 mod path;
 mod private_key;
@@ -16,7 +20,11 @@ use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 #[cfg(feature = "server")]
-pub use self::identity::{Identity, IdentityError, server_config};
+pub use self::by_name::ByName;
+#[cfg(feature = "server")]
+pub use self::identity::{Identity, IdentityError, server_config, server_config_by_name};
+#[cfg(feature = "server")]
+pub use self::one_pem::one_pem;
 #[cfg(feature = "client")]
 pub use self::path::{BadPath, Issuer, KeyUse, Link, PathVerifier};
 pub use self::private_key::private_key;
@@ -98,6 +106,20 @@ impl CertificateInfo {
             not_before: certificate.validity().not_before.timestamp(),
             not_after: certificate.validity().not_after.timestamp(),
         })
+    }
+
+    /// The names of the DNS among those that it is good for, wildcards (`*.a.example`) included.
+    pub fn dns_names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str).filter(|name| name.parse::<std::net::IpAddr>().is_err())
+    }
+
+    /// What to call it in a message: its subject, or its first name where that is empty.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        match (self.subject.is_empty(), self.names.first()) {
+            (true, Some(name)) => name,
+            (false, _) | (true, None) => &self.subject,
+        }
     }
 }
 

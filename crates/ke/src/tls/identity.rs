@@ -9,7 +9,7 @@ use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use thiserror::Error;
 
-use super::{CertificateInfo, certificates, private_key, started_provider};
+use super::{ByName, CertificateInfo, certificates, private_key, started_provider};
 use crate::ALPN;
 
 /// A server's certificate chain and the private key that belongs to it.
@@ -54,17 +54,23 @@ impl Identity {
     }
 }
 
-/// A server's TLS configuration: no tickets (they cost 19 us, and NTS clients seldom come back), our own order of
-/// cipher suites.
-//= rfc8915#3-2, rfc8915#3-3
+/// A server's TLS configuration with one certificate, whatever name a client asks for.
 #[must_use]
 pub fn server_config(identity: &Identity) -> Arc<ServerConfig> {
-    #[derive(Debug)]
-    struct Always(Arc<CertifiedKey>);
+    server_config_by_name(ByName::new(identity.clone()))
+}
 
-    impl ResolvesServerCert for Always {
-        fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-            Some(Arc::clone(&self.0))
+/// A server's TLS configuration with certificates by the names that clients ask for: no tickets (they cost 19 us, and
+/// NTS clients seldom come back), our own order of cipher suites.
+//= rfc8915#3-2, rfc8915#3-3
+#[must_use]
+pub fn server_config_by_name(identities: ByName<Identity>) -> Arc<ServerConfig> {
+    #[derive(Debug)]
+    struct Chooser(ByName<Identity>);
+
+    impl ResolvesServerCert for Chooser {
+        fn resolve(&self, client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+            Some(Arc::clone(&self.0.choose(client.server_name()).certified))
         }
     }
 
@@ -72,7 +78,7 @@ pub fn server_config(identity: &Identity) -> Arc<ServerConfig> {
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("the provider has suites for TLS 1.3")
         .with_no_client_auth()
-        .with_cert_resolver(Arc::new(Always(Arc::clone(&identity.certified))));
+        .with_cert_resolver(Arc::new(Chooser(identities)));
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.ignore_client_order = true;
     config.send_tls13_tickets = 0;
