@@ -5,6 +5,7 @@
 
 mod advertise;
 mod antp;
+mod certificates;
 mod cfnts;
 mod changes;
 mod exchange;
@@ -35,6 +36,8 @@ use thiserror::Error;
 pub use self::advertise::{ADVERTISED_COUNT_MAX, Advertised};
 pub(crate) use self::advertise::{NTP_PORT, port_of_none};
 pub use self::antp::{ANTP_WORKER_COUNT_MAX, Antp, AntpSuite};
+pub(crate) use self::certificates::is_handed_over;
+pub use self::certificates::{CERTIFICATE_COUNT_MAX, CertificatePair, NAME_COUNT_MAX};
 pub use self::cfnts::Cfnts;
 pub(crate) use self::changes::Changes;
 pub use self::exchange::KeyExchange;
@@ -207,10 +210,8 @@ impl Config {
     /// The files that are read again on SIGHUP, each with the key that names it.
     pub(crate) fn files(&self) -> Vec<(String, &Path)> {
         let mut files: Vec<(String, &Path)> = Vec::new();
-        if let Some(exchange) = self.exchange() {
-            files.push(("nts.certificate-chain".to_owned(), &exchange.certificate_chain));
-            files.push(("nts.private-key".to_owned(), &exchange.private_key));
-        }
+        let pairs = self.exchange().into_iter().flat_map(|exchange| &exchange.certificates);
+        files.extend(pairs.flat_map(CertificatePair::files));
         for keys in self.cookie_keys().into_iter().chain(self.state_keys()) {
             files.extend(keys.followed().map(|path| (keys.key("file"), path)));
         }

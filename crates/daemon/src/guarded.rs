@@ -76,6 +76,32 @@ impl Unreadable {
 /// If it cannot be read, is no file, is open to others, or is too long.
 pub fn read(path: &Path, secrecy: Secrecy, size_max: u64) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
     let (file, metadata) = open(path)?;
+    read_checked(file, &metadata, secrecy, size_max)
+}
+
+/// The same of a file that belongs to `owner`; `None` if it is another user's.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_of(
+    path: &Path,
+    secrecy: Secrecy,
+    size_max: u64,
+    owner: u32,
+) -> Result<Option<Zeroizing<Vec<u8>>>, Unreadable> {
+    let (file, metadata) = open(path)?;
+    match metadata.uid() == owner {
+        true => read_checked(file, &metadata, secrecy, size_max).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn read_checked(
+    file: File,
+    metadata: &Metadata,
+    secrecy: Secrecy,
+    size_max: u64,
+) -> Result<Zeroizing<Vec<u8>>, Unreadable> {
     let mode = metadata.mode() & 0o7777;
     if mode & secrecy.forbidden() != 0 {
         return Err(Unreadable::Mode(mode));

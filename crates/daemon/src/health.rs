@@ -56,8 +56,9 @@ pub(crate) fn obstacles(shared: &Shared) -> Vec<String> {
     }
     if let Some(nts) = &shared.nts {
         found.extend(of_keys::<KeySet>("cookie keys", &nts.keys));
-        let certificate = nts.exchange.as_ref().map(ExchangeState::certificate);
-        found.extend(certificate.and_then(|certificate| validity::problem(&certificate)));
+        let certificates = nts.exchange.as_ref().map(ExchangeState::certificates);
+        let certificates = certificates.iter().flat_map(|in_force| in_force.certificates());
+        found.extend(certificates.filter_map(validity::problem));
     }
     if let Some(antp) = &shared.antp {
         found.extend(of_keys::<StateKeys>("ANTP's state keys", &antp.keys));

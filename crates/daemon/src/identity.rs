@@ -2,6 +2,7 @@
 //! others.
 
 use std::fmt;
+use std::iter;
 use std::path::Path;
 
 use authentick_crypto::kdf::sha256;
@@ -9,7 +10,7 @@ use authentick_ke::tls::{Identity, IdentityError};
 use authentick_net::privilege;
 use zeroize::Zeroizing;
 
-use crate::config::{Config, ConfigError, KeyExchange};
+use crate::config::{CertificatePair, Config, ConfigError};
 use crate::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
 use crate::renewal::Digest;
 
@@ -40,40 +41,109 @@ pub(crate) fn tell_role(config: &Config) {
     }
 }
 
-/// Reads certificate and key of the key exchange.
-///
-/// # Errors
-/// If they cannot be read, or do not fit together.
-pub(crate) fn load(config: &Config, exchange: &KeyExchange) -> Result<Identity, ConfigError> {
-    let [chain, key] = PemFile::pair(config, "nts", &exchange.certificate_chain, &exchange.private_key);
-    Identity::from_pem(&chain.read(Secrecy::Public)?, &key.read(Secrecy::GroupReads)?).map_err(|error| {
-        match &error {
-            IdentityError::Chain(_) => {
-                chain.wrong(&error, "name a PEM file with the server's certificate first")
-            }
-            IdentityError::Key(_) => key.wrong(&error, "name a PEM file with the private key"),
-            IdentityError::Mismatch => key.wrong(&error, "name the key that the certificate was made for"),
+/// What the files of a pair hold at one moment; of one that cannot be read, why.
+pub(crate) struct Contents {
+    chain: Result<Zeroizing<Vec<u8>>, ConfigError>,
+    /// Absent where one file holds both.
+    key: Option<Result<Zeroizing<Vec<u8>>, ConfigError>>,
+}
+
+impl Contents {
+    /// Reads the files that the server reads.
+    pub(crate) fn read(config: &Config, pair: &CertificatePair) -> Self {
+        if let Some(file) = handed_over(config, pair) {
+            return Contents { chain: file.read(Secrecy::GroupReads), key: None };
         }
+        Contents::read_sources(config, pair)
+    }
+
+    /// Reads the files that the configuration names.
+    pub(crate) fn read_sources(config: &Config, pair: &CertificatePair) -> Self {
+        Contents::read_sources_of(config, pair, [None; 2])
+    }
+
+    /// The same, and where a user is named for one of them, only if it belongs to this user.
+    pub(crate) fn read_sources_of(config: &Config, pair: &CertificatePair, owners: [Option<u32>; 2]) -> Self {
+        let [chain, key] = sources(config, pair);
+        let [of_chain, of_key] = owners;
+        let key = key.read_of(Secrecy::GroupReads, of_key);
+        Contents { chain: chain.read_of(Secrecy::Public, of_chain), key: Some(key) }
+    }
+
+    /// A digest of it.
+    pub(crate) fn digest(&self) -> Digest {
+        digest_of(iter::once(&self.chain).chain(&self.key))
+    }
+
+    /// Chain and key; one text twice where one file holds both.
+    ///
+    /// # Errors
+    /// Why one of them could not be read.
+    pub(crate) fn texts(&self) -> Result<[&[u8]; 2], ConfigError> {
+        let [chain, key] = [&self.chain, self.key.as_ref().unwrap_or(&self.chain)].map(Result::as_ref);
+        Ok([chain.map_err(Clone::clone)?, key.map_err(Clone::clone)?])
+    }
+
+    /// Certificate and key.
+    ///
+    /// # Errors
+    /// If one could not be read, or they do not fit together.
+    pub(crate) fn identity(&self, config: &Config, pair: &CertificatePair) -> Result<Identity, ConfigError> {
+        let [chain, key] = self.texts()?;
+        let wrong = |error: IdentityError| match (handed_over(config, pair), &error) {
+            (Some(file), _) => file.wrong(&error, HAND_OVER_AGAIN),
+            (None, error) => wrong(config, pair, error),
+        };
+        Identity::from_pem(chain, key).map_err(wrong)
+    }
+}
+
+/// What to do about a file that was handed over.
+const HAND_OVER_AGAIN: &str = "run as root: authentick certificates hand-over";
+
+/// A mistake in the files that the configuration names.
+pub(crate) fn wrong(config: &Config, pair: &CertificatePair, error: &IdentityError) -> ConfigError {
+    let [chain, key] = sources(config, pair);
+    match error {
+        IdentityError::Chain(_) => chain.wrong(error, "name a PEM file with the server's certificate first"),
+        IdentityError::Key(_) => key.wrong(error, "name a PEM file with the private key"),
+        IdentityError::Mismatch => key.wrong(error, "name the key that the certificate was made for"),
+    }
+}
+
+/// The files that the configuration names: the certificate chain, and the private key.
+pub(crate) fn sources<'a>(config: &'a Config, pair: &'a CertificatePair) -> [PemFile<'a>; 2] {
+    PemFile::pair(config, pair.table, &pair.certificate_chain, &pair.private_key)
+}
+
+/// The file with both, if they are handed over.
+fn handed_over<'a>(config: &'a Config, pair: &'a CertificatePair) -> Option<PemFile<'a>> {
+    let path = pair.handed_over.as_deref()?;
+    Some(PemFile { config, key: "nts.hand-over".to_owned(), path, is_handed_over: true })
+}
+
+/// The file with the certificate that the server reads.
+pub(crate) fn chain_file<'a>(config: &'a Config, pair: &'a CertificatePair) -> PemFile<'a> {
+    handed_over(config, pair).unwrap_or_else(|| {
+        let [chain, _] = sources(config, pair);
+        chain
     })
 }
 
 /// The digest of pairs of files as they are now; of one that cannot be read, why.
 pub(crate) fn digest<'a>(pairs: impl IntoIterator<Item = [PemFile<'a>; 2]>) -> Digest {
-    let mut parts: Vec<Zeroizing<Vec<u8>>> = Vec::new();
-    for (file, secrecy) in
-        pairs.into_iter().flat_map(|[chain, key]| [(chain, Secrecy::Public), (key, Secrecy::GroupReads)])
-    {
-        let octets =
-            file.read(secrecy).unwrap_or_else(|error| Zeroizing::new(error.to_string().into_bytes()));
-        parts.push(Zeroizing::new(octets.len().to_be_bytes().to_vec()));
-        parts.push(octets);
-    }
-    sha256(&parts.iter().map(|part| part.as_slice()).collect::<Vec<_>>())
+    let files = pairs
+        .into_iter()
+        .flat_map(|[chain, key]| [chain.read(Secrecy::Public), key.read(Secrecy::GroupReads)]);
+    digest_of(&files.collect::<Vec<_>>())
 }
 
-/// The digest of the files of the key exchange.
-pub(crate) fn digest_of(config: &Config, exchange: &KeyExchange) -> Digest {
-    digest([PemFile::pair(config, "nts", &exchange.certificate_chain, &exchange.private_key)])
+fn digest_of<'a>(files: impl IntoIterator<Item = &'a Result<Zeroizing<Vec<u8>>, ConfigError>>) -> Digest {
+    let digests = files.into_iter().map(|file| match file {
+        Ok(octets) => sha256(&[&[1], octets]),
+        Err(error) => sha256(&[&[0], error.to_string().as_bytes()]),
+    });
+    sha256(&[digests.collect::<Vec<Digest>>().as_flattened()])
 }
 
 /// How a file becomes readable for a user.
@@ -87,6 +157,7 @@ pub(crate) struct PemFile<'a> {
     /// The key that names it, with its table.
     pub(crate) key: String,
     path: &'a Path,
+    is_handed_over: bool,
 }
 
 impl<'a> PemFile<'a> {
@@ -96,6 +167,7 @@ impl<'a> PemFile<'a> {
             config,
             key: format!("{table}.{name}"),
             path,
+            is_handed_over: false,
         })
     }
 
@@ -109,9 +181,24 @@ impl<'a> PemFile<'a> {
     /// # Errors
     /// If the file cannot be read, or is open to others than `secrecy` allows.
     pub(crate) fn read(&self, secrecy: Secrecy) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
-        guarded::read(self.path, secrecy, PEM_SIZE_MAX).map_err(|error| {
+        self.read_of(secrecy, None)
+    }
+
+    /// The same, and if a user is named, only of a file that belongs to this user.
+    ///
+    /// # Errors
+    /// As [`Self::read`], and if it belongs to another user.
+    fn read_of(&self, secrecy: Secrecy, owner: Option<u32>) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
+        let octets = match owner {
+            Some(owner) => guarded::read_of(self.path, secrecy, PEM_SIZE_MAX, owner),
+            None => guarded::read(self.path, secrecy, PEM_SIZE_MAX).map(Some),
+        };
+        let octets = octets.map_err(|error| {
             let (path, problem) = (self.path.display(), format!("cannot read: {error}"));
             let wrong = match &error {
+                _ if error.is_missing() && self.is_handed_over => {
+                    self.wrong("there is no such file: the hand-over has not run yet", HAND_OVER_AGAIN)
+                }
                 Unreadable::Mode(_) => {
                     let others = "if others may have read it, make another key";
                     self.wrong(&error, format!("run: chmod 640 {path}, or 600; {others}"))
@@ -121,6 +208,10 @@ impl<'a> PemFile<'a> {
                 Unreadable::Io(_) => self.wrong(problem, let_read(&privilege::acting_user(), &path)),
             };
             wrong.of_rights(error.is_permission())
+        })?;
+        octets.ok_or_else(|| {
+            let problem = "it belongs to another user than the directory or link that leads to it";
+            self.wrong(problem, "keep it in a directory of root's, or of its owner's alone")
         })
     }
 }

@@ -9,6 +9,7 @@ mod antp;
 mod background;
 mod bind;
 pub mod causes;
+mod certificates;
 pub mod clock;
 pub mod config;
 pub mod containment;

@@ -16,7 +16,6 @@ use arc_swap::ArcSwap;
 use authentick_crypto::Entropy;
 use authentick_fleet::seal::SealKeys;
 use authentick_ke::server::{self as ke_server, Admission, Stopper};
-use authentick_ke::tls::Identity;
 use authentick_net::affinity;
 use authentick_net::engine::{Engine, ReplySender};
 use authentick_net::privilege::User;
@@ -33,6 +32,7 @@ use crate::advertised::{self, Advertiser};
 use crate::antp::{self, AntpState, ExchangeWorker};
 use crate::background;
 use crate::bind::Ports;
+use crate::certificates::{self, InForce};
 use crate::clock::{HostClock, SystemClock};
 use crate::config::{Antp, Config, ConfigError, EngineKind, KeyExchange};
 use crate::containment::{self, Containment, Process, ThreadKind};
@@ -53,7 +53,7 @@ use crate::preflight::{self, state_error};
 use crate::reference::{self, Watcher};
 use crate::rotator::Rotator;
 use crate::shared::{ExchangeState, NtsState, Shared};
-use crate::supervisor::{Command, Supervisor};
+use crate::supervisor::{Command, Kept, Supervisor};
 use crate::symmetric::Keys;
 use crate::symmetric::keeper::{self, Keeper};
 use crate::validity;
@@ -153,14 +153,10 @@ fn start_in(
     give_up_rights(config, process, user.as_ref())?;
     let containment = Containment::begin(config, process);
 
-    let leaps = LeapKeeper::start(config, Instant::now())?;
-    let list = leaps.as_ref().map_or_else(Default::default, LeapKeeper::in_force);
-    let clock = Arc::clone(&host.clock);
-    let mut watcher = Watcher::new(&config.reference, upstream, list, clock, entropy()?);
     let (commands, inbox) = mpsc::channel();
     let ntp_addresses = ports.ntp_addresses();
-    let supervisor =
-        take_up(host, config, secrets, layout.worker_count, &ntp_addresses, &mut watcher, leaps)?;
+    let (supervisor, watcher) =
+        take_up(host, config, secrets, &containment, layout.worker_count, &ntp_addresses, upstream)?;
     // From here on a failure drops this, which stops the threads that run already.
     let mut node = Running {
         shared: Arc::clone(&supervisor.shared),
@@ -200,7 +196,7 @@ fn entropy() -> Result<Entropy, StartError> {
 
 /// What only root may be able to read. It is read before root's rights are given up.
 struct Secrets {
-    identity: Option<Identity>,
+    certificates: Option<InForce>,
     symmetric: Option<Keys>,
     antp: Option<antp::Loaded>,
     seals: Option<SealKeys>,
@@ -213,7 +209,10 @@ impl Secrets {
         Ok(Secrets {
             seals: preflight::load_seal(config)?,
             master: preflight::load_master(config)?,
-            identity: config.exchange().map(|exchange| identity::load(config, exchange)).transpose()?,
+            certificates: config
+                .exchange()
+                .map(|exchange| certificates::load(config, exchange))
+                .transpose()?,
             symmetric: symmetric.map(|symmetric| preflight::load_symmetric(config, symmetric)).transpose()?,
             antp: config.antp.as_ref().map(|antp| antp::load(config, antp)).transpose()?,
         })
@@ -243,25 +242,29 @@ fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Res
     Ok(())
 }
 
-/// Sets up what the threads share, with its keys, and the supervisor that maintains it.
+/// Sets up what the threads share, with its keys, the supervisor that maintains it, and the watcher of the clock;
+/// `upstream` has the addresses of an upstream.
 fn take_up(
     host: &Host,
     config: &Config,
     secrets: Secrets,
+    containment: &Containment,
     worker_count: usize,
     ntp_addresses: &[SocketAddr],
-    watcher: &mut Watcher,
-    leaps: Option<LeapKeeper>,
-) -> Result<Supervisor, StartError> {
+    upstream: Vec<SocketAddr>,
+) -> Result<(Supervisor, Watcher), StartError> {
     let Host { clock, stores } = host;
+    let leaps = LeapKeeper::start(config, Instant::now())?;
+    let list = leaps.as_ref().map_or_else(Default::default, LeapKeeper::in_force);
+    let mut watcher = Watcher::new(&config.reference, upstream, list, Arc::clone(clock), entropy()?);
     let mut entropy = entropy()?;
     stores.know(secrets.master);
     let (mut nts, mut cookie_keys) = (None, None);
     if let Some(settings) = &config.nts {
-        let exchange = config.exchange().zip(secrets.identity.as_ref()).map(|(exchange, identity)| {
-            validity::warn(&identity.certificate);
+        let exchange = config.exchange().zip(secrets.certificates).map(|(exchange, certificates)| {
+            certificates.warn();
             advertised::warn(exchange);
-            ExchangeState::new(identity, Advertiser::new(exchange, ntp_addresses))
+            ExchangeState::new(certificates, Advertiser::new(exchange, ntp_addresses))
         });
         let rotator = Rotator::<KeySet>::of(&settings.keys, stores, config, clock, &mut entropy)?;
         nts = Some(NtsState { keys: rotator.in_force(), exchange });
@@ -297,7 +300,9 @@ fn take_up(
         spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone(), metrics.span_every))),
         started: Instant::now(),
     });
-    Ok(Supervisor::new(config.clone(), shared, cookie_keys, state_keys, keeper, leaps, entropy))
+    let keys = Kept { cookie_keys, state_keys, keeper };
+    let supervisor = Supervisor::new(config.clone(), shared, keys, leaps, entropy, containment.clone());
+    Ok((supervisor, watcher))
 }
 
 impl Running {
@@ -461,7 +466,7 @@ impl Running {
         let (allow, now) = (config.allow.clone(), Instant::now());
         let limits = background::bounded(exchange.limits, layout.ke_worker_count);
         let admission = Arc::new(Admission::new(allow, limits, exchange.rates, &mut entropy()?, now));
-        if let Some(exchange) = self.shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref()) {
+        if let Some(exchange) = self.shared.exchange_state() {
             // Nobody has done so before: a node starts once.
             let _ = exchange.admission.set(Arc::clone(&admission));
         }

@@ -13,6 +13,7 @@ use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
 
 use crate::antp;
+use crate::certificates;
 use crate::config::{Config, ConfigError, NextKey, Reference, RotatingKeys, Symmetric};
 use crate::fleet::seal_file::SealFile;
 use crate::guarded;
@@ -35,8 +36,11 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     warn_of_strangers(config);
     leap::check(config)?;
     if let Some(exchange) = config.exchange() {
-        let [chain, _] = PemFile::pair(config, "nts", &exchange.certificate_chain, &exchange.private_key);
-        must_be_good(&chain, &identity::load(config, exchange)?.certificate)?;
+        let in_force = certificates::load(config, exchange)?;
+        for (pair, certificate) in exchange.certificates.iter().zip(in_force.certificates()) {
+            must_be_good(&identity::chain_file(config, pair), certificate)?;
+        }
+        in_force.remarks().iter().for_each(|remark| log::warn!("{remark}"));
     }
     if let Some(antp) = &config.antp {
         for (served, certificate) in antp::load(config, antp)?.certificates {

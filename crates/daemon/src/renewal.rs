@@ -12,7 +12,7 @@ use authentick_net::clock::unix_seconds;
 use crate::metrics::counters::Counter;
 
 /// From one look at the files to the next.
-const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The digest of files' contents.
 pub(crate) type Digest = [u8; 32];

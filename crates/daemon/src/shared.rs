@@ -7,13 +7,13 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use authentick_ke::server::{Admission, Environment, Instants, Outcome};
 use authentick_ke::session::Terms;
-use authentick_ke::tls::{CertificateInfo, Identity, server_config};
 use authentick_proto::keyset::KeySet;
 use authentick_proto::server::Policy;
 use authentick_proto::server::snapshot::Snapshot;
 
 use crate::advertised::Advertiser;
 use crate::antp::AntpState;
+use crate::certificates::InForce;
 use crate::clock::HostClock;
 use crate::fleet::FleetState;
 use crate::heartbeat::{Heartbeat, Looked};
@@ -21,8 +21,7 @@ use crate::keystore::CfntsStore;
 use crate::leap::LeapSeconds;
 use crate::metrics::counters::{KeCounters, WorkerCounters};
 use crate::metrics::spans::SpanRing;
-use crate::renewal::Reloads;
-use crate::rotator::InForce;
+use crate::rotator;
 use crate::symmetric::keeper::SymmetricState;
 
 /// The state of a node.
@@ -49,7 +48,7 @@ pub(crate) struct Shared {
 /// The state of Network Time Security.
 #[derive(Debug)]
 pub(crate) struct NtsState {
-    pub(crate) keys: Arc<InForce<KeySet>>,
+    pub(crate) keys: Arc<rotator::InForce<KeySet>>,
     /// Absent where other hosts exchange keys.
     pub(crate) exchange: Option<ExchangeState>,
 }
@@ -59,35 +58,32 @@ pub(crate) struct NtsState {
 pub(crate) struct ExchangeState {
     pub(crate) ke: KeCounters,
     tls: ArcSwap<rustls::ServerConfig>,
-    certificate: ArcSwap<CertificateInfo>,
+    certificates: ArcSwap<InForce>,
     pub(crate) advertiser: ArcSwap<Advertiser>,
     /// Who may connect, and how often; nobody, before the threads start.
     pub(crate) admission: OnceLock<Arc<Admission>>,
-    /// Of the certificate.
-    pub(crate) reloads: Reloads,
 }
 
 impl ExchangeState {
-    pub(crate) fn new(identity: &Identity, advertiser: Advertiser) -> Self {
+    pub(crate) fn new(certificates: InForce, advertiser: Advertiser) -> Self {
         ExchangeState {
             ke: KeCounters::default(),
-            tls: ArcSwap::new(server_config(identity)),
-            certificate: ArcSwap::from_pointee(identity.certificate.clone()),
+            tls: ArcSwap::new(certificates.tls()),
+            certificates: ArcSwap::from_pointee(certificates),
             advertiser: ArcSwap::from_pointee(advertiser),
             admission: OnceLock::new(),
-            reloads: Reloads::default(),
         }
     }
 
-    /// Puts another certificate in force for key exchanges from now on.
-    pub(crate) fn set_identity(&self, identity: &Identity) {
-        self.tls.store(server_config(identity));
-        self.certificate.store(Arc::new(identity.certificate.clone()));
+    /// Puts other certificates in force for key exchanges from now on.
+    pub(crate) fn set_certificates(&self, certificates: InForce) {
+        self.tls.store(certificates.tls());
+        self.certificates.store(Arc::new(certificates));
     }
 
-    /// What the certificate in force says.
-    pub(crate) fn certificate(&self) -> Arc<CertificateInfo> {
-        self.certificate.load_full()
+    /// The certificates in force.
+    pub(crate) fn certificates(&self) -> Arc<InForce> {
+        self.certificates.load_full()
     }
 }
 
@@ -97,10 +93,14 @@ impl Shared {
         self.looked.load().at(self.clock.boot_ns())
     }
 
+    /// The state of the key exchange, where there is one.
+    pub(crate) fn exchange_state(&self) -> Option<&ExchangeState> {
+        self.nts.as_ref()?.exchange.as_ref()
+    }
+
     /// Sends new clients to the servers whose members of the fleet open their cookies.
     pub(crate) fn choose_servers(&self) {
-        let exchange = self.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
-        let (Some(exchange), Some(fleet)) = (exchange, &self.fleet) else { return };
+        let (Some(exchange), Some(fleet)) = (self.exchange_state(), &self.fleet) else { return };
         // Without keys, none are exchanged.
         let Some(key) = fleet.sealing_key() else { return };
         let now = Instant::now();

@@ -1,6 +1,7 @@
 //! The thread that works on files: rotating keys, reloading, saving counts. It may hang for as long as a disk does, and
 //! nothing that answers clients waits for it; the clock has a separate thread ([`crate::watch`]).
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -14,10 +15,10 @@ use authentick_wire::header::Leap;
 
 use crate::advertised;
 use crate::antp;
+use crate::certificates::{Certificates, Line, UNREACHABLE};
 use crate::config::{Antp, Changes, Config, KeyExchange, Reference};
-use crate::containment::Refusals;
+use crate::containment::{Containment, Refusals};
 use crate::heartbeat::{STALE_AFTER, TICK};
-use crate::identity;
 use crate::leap::LeapKeeper;
 use crate::policy;
 use crate::preflight;
@@ -38,6 +39,14 @@ pub(crate) enum Command {
     Stop,
 }
 
+/// Keys that the thread keeps: all are absent where nobody uses them.
+pub(crate) struct Kept {
+    pub(crate) cookie_keys: Option<Rotator<KeySet>>,
+    pub(crate) state_keys: Option<Rotator<StateKeys>>,
+    /// Of symmetric keys.
+    pub(crate) keeper: Option<Keeper>,
+}
+
 /// What the thread works with.
 pub(crate) struct Supervisor {
     config: Config,
@@ -53,21 +62,17 @@ pub(crate) struct Supervisor {
     leaps: Option<LeapKeeper>,
     entropy: Entropy,
     refusals: Refusals,
+    containment: Containment,
 }
 
 /// What is known of the files of certificates; of none, until the thread runs.
 #[derive(Debug, Default)]
 struct Renewals {
-    exchange: Renewal,
+    exchange: Option<Certificates>,
     antp: Renewal,
     reminder: Reminder,
     /// When it next reminds.
     next: Option<Instant>,
-}
-
-/// The files of the key exchange as they are now; `None` where no keys are exchanged.
-fn exchange_digest(config: &Config) -> Option<Digest> {
-    config.exchange().map(|exchange| identity::digest_of(config, exchange))
 }
 
 fn antp_digest(config: &Config) -> Option<Digest> {
@@ -81,12 +86,12 @@ impl Supervisor {
     pub(crate) fn new(
         config: Config,
         shared: Arc<Shared>,
-        cookie_keys: Option<Rotator<KeySet>>,
-        state_keys: Option<Rotator<StateKeys>>,
-        keeper: Option<Keeper>,
+        keys: Kept,
         leaps: Option<LeapKeeper>,
         entropy: Entropy,
+        containment: Containment,
     ) -> Self {
+        let Kept { cookie_keys, state_keys, keeper } = keys;
         Supervisor {
             config,
             shared,
@@ -100,12 +105,13 @@ impl Supervisor {
             leaps,
             entropy,
             refusals: Refusals::default(),
+            containment,
         }
     }
 
     /// Works until it is told to stop.
     pub(crate) fn run(mut self, inbox: &Receiver<Command>) {
-        self.note_files(Instant::now());
+        self.begin_renewals(Instant::now());
         // What downtime has made due is made up for at once.
         self.tick();
         let (mut was_stale, mut next) = (false, Instant::now() + TICK);
@@ -214,8 +220,8 @@ impl Supervisor {
                 }
             }
         }
-        self.note_files(Instant::now());
-        self.reload_identity();
+        self.renewals.antp = Renewal::new(antp_digest(&self.config), Instant::now());
+        self.reload_certificates(Instant::now());
         if let Some(keys) = &mut self.cookie_keys {
             keys.reload();
         }
@@ -231,19 +237,21 @@ impl Supervisor {
             Ok(newer) => newer,
             Err(error) => return log::error!("configuration not changed: {error}"),
         };
-        let (now, Changes { at_once, after_restart }) = self.config.followed_by(&newer);
+        let (now, mut changes) = self.config.followed_by(&newer);
+        let is_changed = !changes.at_once.is_empty();
+        self.tell_unreachable(&now, &mut changes);
+        let Changes { at_once, after_restart } = changes;
         if !after_restart.is_empty() {
             log::warn!("configuration: a restart is needed for changes of {}", after_restart.join(", "));
         }
-        if at_once.is_empty() {
+        if !is_changed {
             return;
         }
         let before = std::mem::replace(&mut self.config, now);
         let Supervisor { config, shared, entropy, .. } = self;
         let policy = policy::after(&shared.policy.load(), config, entropy);
         self.retired_policies.replace(&shared.policy, Arc::new(policy));
-        let exchange = shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
-        if let (Some(state), Some(exchange)) = (exchange, config.exchange()) {
+        if let (Some(state), Some(exchange)) = (shared.exchange_state(), config.exchange()) {
             if let Some(admission) = state.admission.get() {
                 admission.change(config.allow.clone(), exchange.rates, entropy);
             }
@@ -260,28 +268,64 @@ impl Supervisor {
             state.limit(antp, &mut self.retired_limits, entropy);
         }
         shared.choose_servers();
-        log::info!("configuration: in force now: {}", at_once.join(", "));
+        if !at_once.is_empty() {
+            log::info!("configuration: in force now: {}", at_once.join(", "));
+        }
     }
 
-    /// Certificates are those that their files hold now, or are about to be.
-    fn note_files(&mut self, now: Instant) {
-        self.renewals.exchange = Renewal::new(exchange_digest(&self.config), now);
+    /// Names the files of new tables that containment keeps this process from reading.
+    fn tell_unreachable(&self, now: &Config, changes: &mut Changes) {
+        let pairs = |config: &Config| {
+            config.exchange().map(|exchange| exchange.certificates.clone()).unwrap_or_default()
+        };
+        let (before, mut fresh) = (pairs(&self.config), pairs(now));
+        fresh.retain(|pair| !before.iter().any(|other| other.is_same(pair)));
+        let is_unreachable = |(_, path): &(String, &Path)| !self.containment.may_read(path);
+        let (mut unreachable, mut is_any_reachable) = (Vec::new(), false);
+        for pair in &fresh {
+            let files = pair.files().into_iter().filter(is_unreachable);
+            let files: Vec<String> = files.map(|(key, path)| format!("{key} = {path:?}")).collect();
+            is_any_reachable |= files.is_empty();
+            unreachable.extend(files);
+        }
+        if unreachable.is_empty() {
+            return;
+        }
+        log::warn!("configuration: {}: {UNREACHABLE}", unreachable.join(", "));
+        if !is_any_reachable {
+            let is_certificate = |key: &String| {
+                ["nts.certificate", "nts.certificate-chain", "nts.private-key", "nts.hand-over"]
+                    .contains(&key.as_str())
+            };
+            let (waiting, at_once) = changes.at_once.drain(..).partition(is_certificate);
+            changes.at_once = at_once;
+            changes.after_restart.extend::<Vec<String>>(waiting);
+        }
+    }
+
+    /// Certificates are those that are in force.
+    fn begin_renewals(&mut self, now: Instant) {
+        let state = self.shared.exchange_state();
+        let in_force = state.map(ExchangeState::certificates);
+        self.renewals.exchange = in_force.map(|in_force| Certificates::new(&in_force, &self.config, now));
         self.renewals.antp = Renewal::new(antp_digest(&self.config), now);
     }
 
     /// Puts certificates in force that have been renewed, and reminds of those that are to be.
     fn renew(&mut self, now: Instant) {
-        let Supervisor { config, shared, renewals, .. } = &mut *self;
-        let look = |digest: fn(&Config) -> Option<Digest>| {
-            shared.files.begin("looking for renewed certificates");
-            digest(config)
-        };
-        let exchange = renewals.exchange.is_due(now, || look(exchange_digest));
-        let antp = renewals.antp.is_due(now, || look(antp_digest));
-        if exchange {
-            self.reload_identity();
+        let Supervisor { config, shared, renewals, containment, .. } = &mut *self;
+        const WORK: &str = "looking for renewed certificates";
+        let state = shared.exchange_state();
+        let exchange = renewals.exchange.as_mut().filter(|certificates| certificates.is_due(now));
+        if let (Some(certificates), Some(state)) = (exchange, state) {
+            shared.files.begin(WORK);
+            tell(certificates.look(config, containment, state, now));
         }
-        if antp {
+        let digest = || {
+            shared.files.begin(WORK);
+            antp_digest(config)
+        };
+        if renewals.antp.is_due(now, digest) {
             self.reload_antp();
         }
         self.remind(now);
@@ -293,11 +337,11 @@ impl Supervisor {
             return;
         }
         renewals.next = Some(now + REMINDER_INTERVAL);
-        let exchange = shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
-        let exchange = exchange.map(ExchangeState::certificate);
+        let in_force = shared.exchange_state().map(ExchangeState::certificates);
         let antp = shared.antp.as_ref().map(|antp| antp.loaded.load());
+        let exchange = in_force.iter().flat_map(|in_force| in_force.certificates());
         let of_antp = antp.iter().flat_map(|loaded| loaded.certificates.iter().map(|(_, info)| info));
-        renewals.reminder.look(exchange.as_deref().into_iter().chain(of_antp));
+        renewals.reminder.look(exchange.chain(of_antp));
     }
 
     /// Reads keys and certificates of ANTP again.
@@ -321,27 +365,24 @@ impl Supervisor {
         }
     }
 
-    /// Reads certificate and key of the key exchange again.
-    fn reload_identity(&self) {
-        let state = self.shared.nts.as_ref().and_then(|nts| nts.exchange.as_ref());
-        let (Some(exchange), Some(state)) = (self.config.exchange(), state) else { return };
-        let problem = match identity::load(&self.config, exchange) {
-            Ok(identity) => match validity::objection(&state.certificate(), &identity.certificate) {
-                None => {
-                    validity::warn(&identity.certificate);
-                    state.set_identity(&identity);
-                    log::info!("certificate read again: {}", identity.certificate.subject);
-                    None
-                }
-                Some(problem) => {
-                    Some(format!("{}: {problem}; renew it", exchange.certificate_chain.display()))
-                }
-            },
-            Err(error) => Some(error.to_string()),
-        };
-        state.reloads.count(problem.is_none());
-        if let Some(problem) = problem {
-            log::error!("certificate not changed: {problem}");
+    /// Reads certificates and keys of the key exchange again.
+    fn reload_certificates(&mut self, now: Instant) {
+        let Supervisor { config, shared, renewals, containment, .. } = self;
+        let state = shared.exchange_state();
+        if let (Some(certificates), Some(exchange), Some(state)) =
+            (&mut renewals.exchange, config.exchange(), state)
+        {
+            tell(certificates.reload(config, exchange, containment, state, now));
+            state.certificates().remarks().iter().for_each(|remark| log::warn!("{remark}"));
+        }
+    }
+}
+
+fn tell(lines: Vec<Line>) {
+    for line in lines {
+        match line {
+            Ok(done) => log::info!("{done}"),
+            Err(problem) => log::error!("{problem}"),
         }
     }
 }

@@ -24,12 +24,18 @@ pub(crate) fn problem(certificate: &CertificateInfo) -> Option<String> {
 }
 
 fn problem_at(certificate: &CertificateInfo, now: i64) -> Option<String> {
-    let CertificateInfo { subject, not_before, not_after, .. } = certificate;
+    let CertificateInfo { not_before, not_after, .. } = certificate;
+    let subject = certificate.title();
     if *not_after < now {
         return Some(format!("the certificate of {subject} has expired, at {}", date(*not_after)));
     }
     (now < *not_before)
         .then(|| format!("the certificate of {subject} is good from {} only", date(*not_before)))
+}
+
+/// Whether a certificate is over at this time.
+pub(crate) fn is_over(certificate: &CertificateInfo) -> bool {
+    certificate.not_after < now()
 }
 
 /// Why a certificate must not replace the one in use: it is not valid now, and that one is.
@@ -53,7 +59,7 @@ fn warning_at(certificate: &CertificateInfo, now: i64) -> Option<String> {
     if let Some(problem) = problem_at(certificate, now) {
         return Some(format!("{problem}: clients will refuse it; {REMEDY}"));
     }
-    let (left, subject) = (certificate.not_after - now, &certificate.subject);
+    let (left, subject) = (certificate.not_after - now, certificate.title());
     let length = if left < 2 * DAY_SECONDS {
         format!("{} hours", left / 3600)
     } else {

@@ -116,6 +116,15 @@ impl Server {
         line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().unwrap()
     }
 
+    /// A metric of the certificate whose chain is in this file.
+    #[must_use]
+    pub fn of_certificate(&self, name: &str, chain: &Path) -> f64 {
+        let (text, start) = (self.get("/metrics"), format!("{name}{{certificate={chain:?}"));
+        let line = text.lines().find_map(|line| line.strip_prefix(&start));
+        let value = line.and_then(|line| line.rsplit(' ').next());
+        value.unwrap_or_else(|| panic!("no {start} in\n{text}")).parse().unwrap()
+    }
+
     /// How many datagrams came to this end.
     #[must_use]
     pub fn outcome(&self, label: &str) -> f64 {

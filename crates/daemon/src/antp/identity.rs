@@ -8,7 +8,7 @@ use authentick_proto::antp::server::{BadIdentity, Identity, Service};
 use authentick_wire::antp::Suite;
 use rustls::pki_types::PrivateKeyDer;
 
-use crate::config::{Antp, AntpSuite, Config, ConfigError};
+use crate::config::{Antp, AntpSuite, CertificatePair, Config, ConfigError};
 use crate::guarded::{self, PEM_SIZE_MAX, Secrecy};
 use crate::identity::{self, PemFile};
 use crate::renewal::Digest;
@@ -38,14 +38,14 @@ impl Loaded {
 /// The first mistake: a file that cannot be read, a key of the wrong kind, a certificate for another key, a chain that
 /// is too long, or the key of NTS.
 pub(crate) fn load(config: &Config, antp: &Antp) -> Result<Loaded, ConfigError> {
-    let nts_key = nts_public_key(config);
+    let nts_keys = nts_public_keys(config);
     let (mut identities, mut infos) = (Vec::new(), Vec::new());
     let mut public_keys: Vec<(Vec<u8>, &AntpSuite)> = Vec::new();
     for suite in &antp.suites {
         let [chain, key] = files(config, suite);
         let (identity, info, public) = load_one(suite.suite, &chain, &key)?;
-        if nts_key.as_ref() == Some(&public) {
-            let problem = "this is the key of nts.private-key, and ANTP's key serves nothing else";
+        if nts_keys.contains(&public) {
+            let problem = "this is a private key of [nts], and ANTP's key serves nothing else";
             return Err(key.wrong(problem, "make a key and a certificate for ANTP alone"));
         }
         if let Some((_, other)) = public_keys.iter().find(|(known, _)| *known == public) {
@@ -61,10 +61,14 @@ pub(crate) fn load(config: &Config, antp: &Antp) -> Result<Loaded, ConfigError> 
     Ok(Loaded { service, certificates: infos })
 }
 
-/// The public key of NTS, if it can be read: mistakes there are reported elsewhere.
-fn nts_public_key(config: &Config) -> Option<Vec<u8>> {
-    let chain = guarded::read(&config.exchange()?.certificate_chain, Secrecy::Public, PEM_SIZE_MAX).ok()?;
-    public_key_info(certificates(&chain).ok()?.first()?).map(<[u8]>::to_vec)
+/// The public keys of NTS that can be read: mistakes there are reported elsewhere.
+fn nts_public_keys(config: &Config) -> Vec<Vec<u8>> {
+    let pairs = config.exchange().map_or(&[][..], |exchange| &exchange.certificates);
+    let public = |pair: &CertificatePair| {
+        let chain = guarded::read(pair.read_from(), Secrecy::Public, PEM_SIZE_MAX).ok()?;
+        public_key_info(certificates(&chain).ok()?.first()?).map(<[u8]>::to_vec)
+    };
+    pairs.iter().filter_map(public).collect()
 }
 
 /// The files of a suite: the certificate chain, and the private key.

@@ -3,7 +3,7 @@
 
 use authentick_proto::server::limit::Rate;
 
-use super::{Antp, AntpSuite, Config, KeyExchange, Nts};
+use super::{Antp, AntpSuite, CertificatePair, Config, KeyExchange, Nts};
 
 /// The keys that have other values, by when they count.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -99,24 +99,36 @@ impl Nts {
 
 impl KeyExchange {
     fn follow(&mut self, newer: &KeyExchange, changes: &mut Changes) {
-        let KeyExchange {
-            listen,
-            certificate_chain,
-            private_key,
-            workers,
-            limits,
-            rates,
-            advertised,
-            algorithms,
-        } = newer;
-        changes.take("nts.certificate-chain", &mut self.certificate_chain, certificate_chain);
-        changes.take("nts.private-key", &mut self.private_key, private_key);
+        let KeyExchange { listen, certificates, hand_over, workers, limits, rates, advertised, algorithms } =
+            newer;
+        self.follow_certificates(certificates, changes);
+        changes.take("nts.hand-over", &mut self.hand_over, hand_over);
         changes.take("the rates of nts.ke-limits", &mut self.rates, rates);
         changes.take("nts.advertise", &mut self.advertised, advertised);
         changes.take("nts.aeads", &mut self.algorithms, algorithms);
         changes.leave("nts.ke-listen", &self.listen, listen);
         changes.leave("nts.ke-workers", &self.workers, workers);
         changes.leave("nts.ke-limits", &self.limits, limits);
+    }
+
+    /// Which files there are; where they are handed over follows from that.
+    fn follow_certificates(&mut self, newer: &[CertificatePair], changes: &mut Changes) {
+        let short = |pairs: &[CertificatePair]| matches!(pairs, [pair] if pair.table == "nts");
+        match (&self.certificates[..], newer) {
+            ([now], [newer]) if short(&self.certificates) && short(std::slice::from_ref(newer)) => {
+                let mut now = now.clone();
+                changes.take("nts.certificate-chain", &mut now.certificate_chain, &newer.certificate_chain);
+                changes.take("nts.private-key", &mut now.private_key, &newer.private_key);
+            }
+            (now, newer) => {
+                let told = |pairs: &[CertificatePair]| {
+                    let pairs = pairs.iter().cloned();
+                    pairs.map(|pair| CertificatePair { handed_over: None, ..pair }).collect::<Vec<_>>()
+                };
+                changes.take("nts.certificate", &mut told(now), &told(newer));
+            }
+        }
+        self.certificates = newer.to_vec();
     }
 }
 
@@ -207,6 +219,20 @@ mod tests {
         assert!(limited.at_once.contains(&"server.rate-limit".to_owned()), "{limited:?}");
         let (_, moved) = parse(BASE).followed_by(&parse(&BASE.replace("\"/c\"", "\"/d\"")));
         assert_eq!(moved.at_once, ["nts.certificate-chain"]);
+        let tables = BASE.replace(
+            "[antp]",
+            "[[nts.certificate]]\ncertificate-chain = \"/c\"\n\
+            private-key = \"/k\"\n[antp]",
+        );
+        let tables = tables.replacen("certificate-chain = \"/c\"\nprivate-key = \"/k\"\n", "", 1);
+        let (followed, moved) = parse(BASE).followed_by(&parse(&tables));
+        assert_eq!(moved.at_once, ["nts.certificate"], "the same pair, but other words in messages");
+        let more = tables.replace("[antp]", "names = [\"a.example\"]\n[antp]");
+        assert_eq!(followed.followed_by(&parse(&more)).1.at_once, ["nts.certificate"]);
+        let handed = more.replace("[nts]\n", "[nts]\nhand-over = \"/run/a\"\n");
+        let (followed, moved) = parse(&more).followed_by(&parse(&handed));
+        assert_eq!(moved.at_once, ["nts.hand-over"]);
+        assert!(followed.exchange().unwrap().certificates[0].handed_over.is_some());
         let (_, moved) = parse(BASE).followed_by(&parse(&BASE.replace("\"/ac\"", "\"/ad\"")));
         assert_eq!(moved.at_once, ["certificates and keys of [antp]"]);
     }

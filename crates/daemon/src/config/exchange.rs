@@ -11,6 +11,7 @@ use authentick_proto::server::limit::Rate;
 use authentick_wire::ke::AeadId;
 
 use super::advertise::Advertised;
+use super::certificates::CertificatePair;
 use super::{ConfigError, Resolver, raw};
 
 const LISTEN: &str = "nts.ke-listen";
@@ -20,10 +21,10 @@ const LISTEN: &str = "nts.ke-listen";
 pub struct KeyExchange {
     /// Where, at least one address.
     pub listen: Vec<SocketAddr>,
-    /// PEM file with the certificate chain.
-    pub certificate_chain: PathBuf,
-    /// PEM file with the private key.
-    pub private_key: PathBuf,
+    /// Certificates and their keys, at least one. The first is for clients that name no server, or one that none has.
+    pub certificates: Vec<CertificatePair>,
+    /// The directory from which they are read, where `certificates hand-over` puts them; absent: from their own files.
+    pub hand_over: Option<PathBuf>,
     /// Threads; 0: one per processor.
     pub workers: usize,
     /// Bounds, over all of its threads.
@@ -47,11 +48,12 @@ impl Resolver<'_> {
         if listen.is_empty() {
             return self.no_exchange(&raw).map(|()| None);
         }
+        let (certificates, hand_over) = self.certificates(&raw)?;
         let limits = raw.ke_limits.unwrap_or_default();
         Ok(Some(KeyExchange {
             listen,
-            certificate_chain: self.needed("nts.certificate-chain", raw.certificate_chain.as_deref())?,
-            private_key: self.needed("nts.private-key", raw.private_key.as_deref())?,
+            certificates,
+            hand_over,
             workers: self.thread_count("nts.ke-workers", raw.ke_workers.unwrap_or(0))?,
             limits: self.ke_limits(&limits)?,
             rates: self.ke_rates(&limits)?,
@@ -65,6 +67,8 @@ impl Resolver<'_> {
         let given = [
             ("nts.certificate-chain", raw.certificate_chain.is_some()),
             ("nts.private-key", raw.private_key.is_some()),
+            ("nts.certificate", raw.certificate.is_some()),
+            ("nts.hand-over", raw.hand_over.is_some()),
             ("nts.ke-workers", raw.ke_workers.is_some()),
             ("nts.ke-limits", raw.ke_limits.is_some()),
             ("nts.advertise", raw.advertise.is_some()),
@@ -76,7 +80,7 @@ impl Resolver<'_> {
     }
 
     /// The path of a file without which no keys are exchanged.
-    fn needed(&self, key: &str, path: Option<&str>) -> Result<PathBuf, ConfigError> {
+    pub(super) fn needed(&self, key: &str, path: Option<&str>) -> Result<PathBuf, ConfigError> {
         let Some(path) = path else {
             let remedy = "name a PEM file, or write ke-listen = [] if other hosts exchange keys for this one";
             return Err(self.wrong(key, "", "missing, and keys are exchanged here", remedy));

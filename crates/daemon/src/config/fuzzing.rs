@@ -13,8 +13,9 @@ use authentick_proto::server::limit::Rate;
 use toml::{Table, Value};
 
 use super::{
-    ADVERTISED_COUNT_MAX, ANTP_WORKER_COUNT_MAX, Advertised, Config, ConfigError, Fleet, MEMBER_COUNT_MAX,
-    NextKey, RotatingKeys, SERVER_COUNT_MAX, StoreKind, raw,
+    ADVERTISED_COUNT_MAX, ANTP_WORKER_COUNT_MAX, Advertised, CERTIFICATE_COUNT_MAX, Config, ConfigError,
+    Fleet, KeyExchange, MEMBER_COUNT_MAX, NextKey, RotatingKeys, SERVER_COUNT_MAX, StoreKind, is_handed_over,
+    raw,
 };
 
 const FILE: &str = "fuzz.toml";
@@ -28,8 +29,13 @@ static KEYS: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
         servers = [\"192.0.2.9:11211\"]\nseal-key = \"/s\"\nwriter = true\npatience = \"36h\"\nstart = \"stored\"\n";
     let next = "[nts]\ncookie-keys = { next = \"random\" }\n";
     let cfnts = "[nts]\ncookie-keys = { server = \"192.0.2.9:11211\", master-key = \"/m\" }\n";
+    let certificates = "[nts]\nhand-over = \"/run/h\"\n\
+        [[nts.certificate]]\ncertificate-chain = \"/a/c\"\nprivate-key = \"/a/k\"\n\
+        names = [\"a.example\", \"*.a.example\"]\n\
+        [[nts.certificate]]\ncertificate-chain = \"/b/c\"\nprivate-key = \"/b/k\"\n";
     let state = "[antp]\nstate-keys = { store = \"memcached\", next = \"random\" }\n";
-    let tables = [include_str!("../../../../docs/manual/authentick.toml"), more, fleet, next, cfnts, state]
+    let manual = include_str!("../../../../docs/manual/authentick.toml");
+    let tables = [manual, more, fleet, next, cfnts, state, certificates]
         .map(|text| toml::from_str::<Table>(text).expect("the manual's file is TOML"));
     let mut keys = Vec::new();
     tables.iter().for_each(|table| flatten("", table, &mut keys));
@@ -38,6 +44,10 @@ static KEYS: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
 
 /// What only CFNTS's layout has.
 const OF_CFNTS: [&str; 2] = ["nts.cookie-keys.server", "nts.cookie-keys.master-key"];
+
+/// Certificates in tables, and the pair that is in their place otherwise.
+const CERTIFICATES: &str = "nts.certificate";
+const PAIR: [&str; 2] = ["nts.certificate-chain", "nts.private-key"];
 
 /// What may be written in place of a key's own value.
 const VALUES: [&str; 32] = [
@@ -163,6 +173,7 @@ fn check(config: &Config) {
         }
         rates(&[exchange.rates.per_prefix, exchange.rates.per_network]);
         assert!(!exchange.listen.is_empty());
+        check_certificates(exchange);
     }
     let mut keys = config.cookie_keys().into_iter().chain(config.state_keys());
     assert_eq!(config.fleet.is_some(), keys.any(RotatingKeys::are_shared));
@@ -181,6 +192,22 @@ fn check(config: &Config) {
     assert!(config.files().iter().all(|(key, file)| !key.is_empty() && file.is_absolute()));
 }
 
+/// What holds of certificates.
+fn check_certificates(exchange: &KeyExchange) {
+    let all = &exchange.certificates;
+    assert!((1..=CERTIFICATE_COUNT_MAX).contains(&all.len()), "{all:?}");
+    for (index, pair) in all.iter().enumerate() {
+        assert!(!all[..index].iter().any(|other| other.is_same(pair)), "{all:?}");
+        let file = pair.handed_over.as_deref();
+        assert_eq!(file.and_then(Path::parent), exchange.hand_over.as_deref().map(Path::new), "{pair:?}");
+        let name = file.and_then(Path::file_name).and_then(|name| name.to_str());
+        assert!(name.is_none_or(is_handed_over), "{name:?}");
+    }
+    let names: Vec<&String> = all.iter().flat_map(|pair| pair.names.iter().flatten()).collect();
+    assert!(names.iter().all(|name| (1..=253).contains(&name.len()) && **name == name.to_ascii_lowercase()));
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+}
+
 /// A configuration of keys, each named once, with their own values or others. The first octet says whether what every
 /// table needs is there whatever else is chosen.
 fn chosen(octets: &[u8]) -> String {
@@ -192,7 +219,12 @@ fn chosen(octets: &[u8]) -> String {
             .any(|needed| key.ends_with(needed));
         let table =
             ["nts.", "symmetric.", "antp.", "metrics."].iter().position(|table| key.starts_with(table));
-        if is_needed && table.is_some_and(|table| shape >> table & 1 != 0) {
+        let has_tables = shape & 0x20 != 0;
+        let is_replaced = has_tables && PAIR.contains(&key.as_str());
+        if is_needed && !is_replaced && table.is_some_and(|table| shape >> table & 1 != 0) {
+            *line = Some(written(value));
+        }
+        if has_tables && key == CERTIFICATES {
             *line = Some(written(value));
         }
         if key == "antp.enable" && shape & 0x10 != 0 {
@@ -338,11 +370,17 @@ mod tests {
         let cfnts =
             Config::parse(Path::new(FILE), &chosen(&[0x81])).unwrap_or_else(|error| panic!("{error}"));
         assert!(cfnts.cfnts().is_some());
+        let tables =
+            Config::parse(Path::new(FILE), &chosen(&[0x21])).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(tables.exchange().unwrap().certificates.len(), 2);
     }
 
-    /// Every key with its own value, but those that another store is without.
+    /// Every key with its own value, but those that another store is without, and certificates in tables.
     fn all() -> Vec<u8> {
-        let is_chosen = |key: &u8| !OF_CFNTS.contains(&KEYS[usize::from(*key)].0.as_str());
+        let is_chosen = |key: &u8| {
+            let key = KEYS[usize::from(*key)].0.as_str();
+            !OF_CFNTS.contains(&key) && key != CERTIFICATES
+        };
         (0..KEYS.len() as u8).filter(is_chosen).flat_map(|key| [key, 0]).collect()
     }
 
@@ -370,6 +408,7 @@ mod tests {
         std::fs::write(format!("{FOLDER}/all"), [&[0x1F], &all()[..]].concat()).unwrap();
         std::fs::write(format!("{FOLDER}/fleet"), [0x41]).unwrap();
         std::fs::write(format!("{FOLDER}/cfnts"), [0x81]).unwrap();
+        std::fs::write(format!("{FOLDER}/certificates"), [0x21]).unwrap();
         for (name, value) in [("values", 0x40), ("varied", 0xC1), ("texts", 0xE3)] {
             let some: Vec<u8> =
                 (0..KEYS.len() as u8).step_by(7).flat_map(|key| [key, value + key % 31, 9, 1]).collect();

@@ -83,12 +83,22 @@ pub(super) struct Nts {
     pub(super) ke_listen: Option<Vec<String>>,
     pub(super) certificate_chain: Option<String>,
     pub(super) private_key: Option<String>,
+    pub(super) certificate: Option<Vec<Certificate>>,
+    pub(super) hand_over: Option<String>,
     pub(super) ke_workers: Option<usize>,
     pub(super) ke_limits: Option<KeLimits>,
     pub(super) advertise: Option<Advertise>,
     pub(super) aeads: Option<Vec<i64>>,
     #[serde(default)]
     pub(super) cookie_keys: RotatingKeys,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Certificate {
+    pub(super) certificate_chain: String,
+    pub(super) private_key: String,
+    pub(super) names: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

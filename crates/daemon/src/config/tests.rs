@@ -1,6 +1,7 @@
 //! What the file means, and that every mistake is named.
 
 mod advertise;
+mod certificates;
 mod cfnts;
 mod roles;
 

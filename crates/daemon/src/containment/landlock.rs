@@ -26,16 +26,21 @@ const LOCKS: &str = "/proc/locks";
 /// The kernel follows no more links in one path. path_resolution(7).
 const LINK_COUNT_MAX: usize = 40;
 
-/// Restricts the calling thread, and those that it starts, to the files of `config`; returns what is in force, for a
-/// message.
-pub(super) fn restrict(config: &Config) -> Result<String, String> {
+/// The folders, and files in the root directory, that a server of `config` reads.
+pub(super) fn readable(config: &Config) -> BTreeSet<PathBuf> {
     let files = config.files();
     let leap_seconds = config.leap_seconds.as_ref().map(|file| file.path.as_path());
     let files = files.iter().map(|(_, file)| *file).chain([config.file.as_path()]).chain(leap_seconds);
     let mut readable: BTreeSet<PathBuf> = files.flat_map(folders).collect();
     readable.insert(LOCKS.into());
+    readable
+}
+
+/// Restricts the calling thread, and those that it starts, to what is `readable`, and to the state directory and the
+/// servers of `config`; returns what is in force, for a message.
+pub(super) fn restrict(readable: &BTreeSet<PathBuf>, config: &Config) -> Result<String, String> {
     let ports: BTreeSet<u16> = config.memcached_servers().map(|server| server.port()).collect();
-    let status = enforce(&readable, [config.state_directory.as_path()], &ports, NEWEST);
+    let status = enforce(readable, [config.state_directory.as_path()], &ports, NEWEST);
     version_of(&status.map_err(|error| error.to_string())?).map(|version| format!("Landlock {version}"))
 }
 
@@ -59,6 +64,14 @@ fn version_of(status: &RestrictionStatus) -> Result<u32, String> {
             Ok(kernel_abi.unwrap_or(effective_abi as i32).unsigned_abs())
         }
     }
+}
+
+/// Whether `path` leads, by its links as they are now, to what is `readable`. What cannot be looked at may be: whoever
+/// reads it finds out.
+pub(super) fn leads_into(readable: &BTreeSet<PathBuf>, path: &Path) -> bool {
+    let folder = || fs::canonicalize(path.parent()?).ok();
+    let place = fs::canonicalize(path).ok().or_else(folder);
+    place.is_none_or(|place| readable.iter().any(|folder| place.starts_with(folder)))
 }
 
 /// The folders that a path leads through as links would have it: that of the file, and of each link and its target.

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use authentick_net::process::leave_signals_to_others;
@@ -99,11 +100,13 @@ pub(crate) enum Process {
     Shared,
 }
 
-/// The filters of a node's threads.
+/// The filters of a node's threads, and what its process can read.
 #[derive(Clone, Debug)]
 pub struct Containment {
     /// By kind; absent if they are off or cannot be had.
     programs: Option<Arc<Vec<Program>>>,
+    /// What can be read besides the state directory; absent if there is no limit.
+    readable: Option<Arc<BTreeSet<PathBuf>>>,
 }
 
 impl Containment {
@@ -112,21 +115,31 @@ impl Containment {
     pub(crate) fn begin(config: &Config, process: Process) -> Self {
         if !config.contain {
             log::warn!("not contained: server.containment is \"off\"");
-            return Containment { programs: None };
+            return Containment { programs: None, readable: None };
         }
         let mut report = Report::default();
         // This comes before the files that say what the kernel has become unreachable.
         let programs = programs();
         shrink_memory_once();
+        let mut readable = None;
         if process == Process::Own {
             give_up(&mut report);
-            report.add("Landlock", landlock::restrict(config).map(|kept| format!("files by {kept}")));
+            let folders = landlock::readable(config);
+            let restricted = landlock::restrict(&folders, config);
+            let state = fs::canonicalize(&config.state_directory);
+            readable = restricted.is_ok().then(|| Arc::new(folders.into_iter().chain(state).collect()));
+            report.add("Landlock", restricted.map(|kept| format!("files by {kept}")));
         }
         report.add("system call filters", programs.as_ref().map(|_| "system calls by thread"));
         if process == Process::Own {
             log::info!("{report}");
         }
-        Containment { programs: programs.ok().map(Arc::new) }
+        Containment { programs: programs.ok().map(Arc::new), readable }
+    }
+
+    /// Whether the server can still read what a path of the configuration leads to, as far as containment goes.
+    pub(crate) fn may_read(&self, path: &Path) -> bool {
+        self.readable.as_ref().is_none_or(|readable| landlock::leads_into(readable, path))
     }
 
     /// Installs the filter of its kind on the calling thread, for good. The thread may not be able to repeat what it

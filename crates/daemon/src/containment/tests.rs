@@ -102,8 +102,10 @@ fn each_thread_of_a_server_tries_in_vain_what_it_has_no_use_for() {
     let elsewhere = tempfile::tempdir().unwrap();
     let foreign = elsewhere.path().join("foreign");
     fs::write(&foreign, "secret").unwrap();
-    *GROUND.lock().unwrap() =
-        Some(Ground { foreign: foreign.clone(), own: config.exchange().unwrap().private_key.clone() });
+    *GROUND.lock().unwrap() = Some(Ground {
+        foreign: foreign.clone(),
+        own: config.exchange().unwrap().certificates[0].private_key.clone(),
+    });
     let before = ThreadKind::ALL.map(ThreadKind::refused_count);
     // Of a thread of its own: what a process gives up, a thread gives up for those that it starts, and no others.
     let attempts = thread::scope(|scope| {

@@ -1,5 +1,6 @@
 //! What the page of metrics says of a node. Names follow those of ntpd-rs where the meaning is the same.
 
+mod certificates;
 mod cfnts;
 mod fleet;
 
@@ -180,10 +181,7 @@ impl Page<'_, '_> {
             .iter()
             .map(|(name, port, is_in)| (labels(*name, port.as_str()), f64::from(u8::from(*is_in))));
         self.gauges("nts_ke_advertised", "Whether new clients are to be sent to the server", shown)?;
-        let help = "When the certificate ends, in Unix seconds";
-        let value = exchange.certificate().not_after as f64;
-        self.gauge("nts_ke_certificate_expiry_timestamp_seconds", help, value)?;
-        self.reloads("nts_ke_certificate", &exchange.reloads)
+        self.certificates(exchange.certificates().served())
     }
 
     /// What became of renewed certificates.

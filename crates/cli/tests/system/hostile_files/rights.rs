@@ -9,7 +9,7 @@ use authentick_lab::prober::Prober;
 use authentick_lab::process::Process;
 
 use super::{Bench, NOBODY, assert_names, assert_served, check, run, set_mode, text_of};
-use crate::lab::{Lab, is_root, program, start, wait_for};
+use crate::lab::{Lab, Server, is_root, program, start, wait_for};
 
 #[test]
 fn parents_of_the_state_directory_can_be_entered_by_its_owner() {
@@ -147,7 +147,9 @@ fn good_certificates_are_not_given_up_for_ones_that_are_over_or_not_yet_good() {
         params.not_after = rcgen::date_time_ymd(2021, 1, 1);
     };
     let early = |params: &mut rcgen::CertificateParams| params.not_before = rcgen::date_time_ymd(4000, 1, 1);
-    let expiry = server.metric("nts_ke_certificate_expiry_timestamp_seconds");
+    let expiry =
+        |server: &Server| server.of_certificate("nts_ke_certificate_expiry_timestamp_seconds", &lab.chain());
+    let before = expiry(&server);
     lab.renew(over);
     server.process.signal("-HUP");
     let line = server.process.wait_for_line("certificate not changed: ");
@@ -169,7 +171,7 @@ fn good_certificates_are_not_given_up_for_ones_that_are_over_or_not_yet_good() {
     let (code, said) = check(&config);
     assert_eq!(code, 78, "{said}");
     assert_names(&said, &["antp.ecdh.certificate-chain", "has expired"]);
-    assert_eq!(server.metric("nts_ke_certificate_expiry_timestamp_seconds"), expiry);
+    assert_eq!(expiry(&server), before);
     assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
     assert_served(&prober.stop());
 

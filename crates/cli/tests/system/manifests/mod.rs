@@ -176,8 +176,10 @@ fn compose_file_fits_the_specification_and_its_configurations_are_understood() {
 /// The files that a configuration names.
 fn secrets_of(config: &Config) -> Vec<PathBuf> {
     let exchange = config.nts.as_ref().and_then(|nts| nts.exchange.clone());
-    let of_exchange =
-        exchange.into_iter().flat_map(|exchange| [exchange.certificate_chain, exchange.private_key]);
+    let of_exchange = exchange
+        .into_iter()
+        .flat_map(|exchange| exchange.certificates)
+        .flat_map(|pair| [pair.certificate_chain, pair.private_key]);
     of_exchange.chain(config.fleet.clone().map(|fleet| fleet.seal_keys)).collect()
 }
 

@@ -70,6 +70,32 @@ fn folders_of_every_link_and_target_are_covered() {
     assert_eq!(folders(Path::new("/missing.pem")), BTreeSet::from([PathBuf::from("/missing.pem")]));
 }
 
+#[test]
+fn path_is_known_to_lead_out_of_the_folders_that_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().canonicalize().unwrap();
+    let at = |path: &str| base.join(path);
+    for path in ["known", "other"] {
+        create_dir_all(at(path)).unwrap();
+        write(at(path).join("file"), "text").unwrap();
+    }
+    symlink("../known/file", at("other/in")).unwrap();
+    symlink("../other/file", at("known/out")).unwrap();
+    let readable = BTreeSet::from([at("known")]);
+    for (path, leads_into) in [
+        ("known/file", true),
+        ("known/none", true),
+        ("other/in", true),
+        ("known/out", false),
+        ("other/file", false),
+        ("other/none", false),
+        // Nobody can tell, and whoever reads it says that it is not there.
+        ("none/file", true),
+    ] {
+        assert_eq!(super::leads_into(&readable, &at(path)), leads_into, "{path}");
+    }
+}
+
 /// As on kernels of 5.13, 5.19, 6.2, 6.7, 6.10 and 6.12.
 #[test]
 fn nothing_else_is_read_or_written_under_any_version() {
