@@ -2,6 +2,7 @@
 
 mod antp;
 mod bench;
+mod certificates;
 mod demo;
 mod doctor;
 mod game;
@@ -24,6 +25,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use self::antp::{AntpLoad, AntpQuery};
 pub(crate) use self::bench::{Bench, BenchMac, BenchVerb};
+pub(crate) use self::certificates::{Certificates, HandOver};
 pub(crate) use self::demo::Demo;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::game::{Game, GameCommon, GameMac, GameReport, GameSearch, GameTable, GameTrace};
@@ -66,6 +68,9 @@ pub(crate) enum Command {
     Stress(Stress),
     /// Make, list, rotate and retire cookie keys; and symmetric keys: `keys symmetric`
     Keys(Keys),
+    /// Hand certificates and keys of root's over to the server
+    #[command(subcommand)]
+    Certificates(Certificates),
     /// Say what this host offers: instructions, clock, stamps, limits
     Doctor(Doctor),
     /// Render stored runs, and compare load runs

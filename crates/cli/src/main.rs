@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Load(load) => cmd::load::run(&load),
         Command::Stress(stress) => cmd::stress::run(&stress),
         Command::Keys(keys) => cmd::keys::run(&keys),
+        Command::Certificates(certificates) => cmd::certificates::run(&certificates),
         Command::Doctor(doctor) => cmd::doctor::run(&doctor),
         Command::Report(report) => cmd::report::run(&report),
         Command::Bench(bench) => cmd::bench::run(&bench),

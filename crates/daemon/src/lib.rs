@@ -18,6 +18,7 @@ pub mod fleet;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod guarded;
+pub mod hand_over;
 mod health;
 mod heartbeat;
 mod identity;

@@ -17,6 +17,7 @@ use crate::certificates;
 use crate::config::{Config, ConfigError, NextKey, Reference, RotatingKeys, Symmetric};
 use crate::fleet::seal_file::SealFile;
 use crate::guarded;
+use crate::hand_over;
 use crate::identity::{self, PemFile, let_read, server_user};
 use crate::keystore::{KeyKind, Master, StoreError, Stores, directory};
 use crate::leap;
@@ -41,6 +42,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
             must_be_good(&identity::chain_file(config, pair), certificate)?;
         }
         in_force.remarks().iter().for_each(|remark| log::warn!("{remark}"));
+        hand_over::warn_of_old(config, exchange);
     }
     if let Some(antp) = &config.antp {
         for (served, certificate) in antp::load(config, antp)?.certificates {

@@ -37,6 +37,30 @@ pub fn find_user_by_id(uid: u32) -> io::Result<Option<User>> {
     })
 }
 
+/// The number of a group; `None` if there is none of that name.
+///
+/// # Errors
+/// If the group database cannot be read.
+pub fn find_group(name: &str) -> io::Result<Option<u32>> {
+    let Ok(name) = CString::new(name) else { return Ok(None) };
+    // Room for the names of a group's members.
+    let mut buffer: Vec<libc::c_char> = vec![0; 256 * 1024];
+    let mut entry = MaybeUninit::<libc::group>::uninit();
+    let mut found = std::ptr::null_mut();
+    let (strings, size) = (buffer.as_mut_ptr(), buffer.len());
+    // SAFETY: all pointers are to live objects of the sizes given; getgrnam_r(3) writes nowhere else.
+    let error = unsafe { libc::getgrnam_r(name.as_ptr(), entry.as_mut_ptr(), strings, size, &raw mut found) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    if found.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the function returned 0 and a result, so it has filled the entry.
+    let entry = unsafe { entry.assume_init() };
+    Ok(Some(entry.gr_gid))
+}
+
 /// The number of the user as whom this process acts.
 #[must_use]
 pub fn acting_uid() -> u32 {
@@ -146,5 +170,12 @@ mod tests {
         assert_eq!(find_user_by_id(4_000_000_000).unwrap(), None);
         assert_eq!(find_user("no such user").unwrap(), None);
         assert_eq!(find_user("nul\0octet").unwrap(), None);
+    }
+
+    #[test]
+    fn groups_are_found_by_name() {
+        assert_eq!(find_group("root").unwrap(), Some(0));
+        assert_eq!(find_group("no such group").unwrap(), None);
+        assert_eq!(find_group("nul\0octet").unwrap(), None);
     }
 }

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod certificates;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod game;

@@ -6,6 +6,7 @@
 mod addresses;
 mod antp;
 mod antp_ocsp;
+mod certificates;
 mod cfnts_layout;
 mod containment;
 mod crowd;
