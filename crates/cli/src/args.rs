@@ -8,8 +8,6 @@ mod doctor;
 mod game;
 mod keys;
 mod load;
-#[cfg(test)]
-mod manual;
 mod permit;
 mod plan;
 mod query;
@@ -25,7 +23,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use self::antp::{AntpLoad, AntpQuery};
 pub(crate) use self::bench::{Bench, BenchMac, BenchVerb};
-pub(crate) use self::certificates::{Certificates, HandOver};
+pub(crate) use self::certificates::Certificates;
 pub(crate) use self::demo::Demo;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::game::{Game, GameCommon, GameMac, GameReport, GameSearch, GameTable, GameTrace};
@@ -87,17 +85,4 @@ pub(crate) enum Command {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn arguments_are_consistent() {
-        Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn values_out_of_range_are_refused() {
-        assert!(Arguments::try_parse_from(["authentick", "query", "host", "--count", "0"]).is_err());
-    }
-}
+mod tests;

@@ -1,10 +1,11 @@
 //! `certificates hand-over`: root copies certificates and keys that only root can read to where the server's group can.
 //!
 //! Each pair becomes one file, so that chain and key change together. The directory is root's alone, as is the way to
-//! it: nobody else can put a link into it. A pair is read with root's rights only as far as the way to it is root's too:
+//! it: nobody else can put a link into it. A pair is read with root's rights only as far as the way to it is root's:
 //! whoever else controls a directory on that way gets no file copied but its own. The server is not told; it compares
 //! the files by itself ([`crate::certificates`]).
 
+use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
@@ -30,6 +31,17 @@ pub enum Done {
     Unchanged(PathBuf),
     /// The file was that of a table which is gone.
     Removed(PathBuf),
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, path) = match self {
+            Done::Written(path) => ("written", path),
+            Done::Unchanged(path) => ("unchanged", path),
+            Done::Removed(path) => ("removed", path),
+        };
+        write!(f, "{word} {}", path.display())
+    }
 }
 
 /// What a hand-over has done, and what not.

@@ -61,12 +61,31 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 /// What is wrong with the text, in words that do not say where it came from: it has no certificate, or a broken one.
 pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&only_certificates(pem)).collect();
     match chain {
         Ok(chain) if chain.is_empty() => Err("no PEM certificate".to_owned()),
         Ok(chain) => Ok(chain),
         Err(error) => Err(format!("broken PEM certificate: {error}")),
     }
+}
+
+/// The blocks of a PEM text that are certificates. The library's reader decodes a private key too that it comes upon,
+/// and gives the memory back as it is.
+fn only_certificates(pem: &[u8]) -> Vec<u8> {
+    const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+    const END: &[u8] = b"-----END CERTIFICATE-----";
+    let (mut text, mut is_inside) = (Vec::new(), false);
+    for line in pem.split_inclusive(|octet| matches!(octet, b'\n' | b'\r')) {
+        let words = line.trim_ascii();
+        if words.starts_with(b"-----BEGIN ") {
+            is_inside = words == BEGIN;
+        }
+        if is_inside {
+            text.extend_from_slice(line);
+        }
+        is_inside = is_inside && words != END;
+    }
+    text
 }
 
 /// What a certificate says, in characters that do not steer a terminal: whoever has a certificate chose its text.
@@ -182,5 +201,14 @@ mod tests {
         }
         let error = certificates((pem + &block("CERTIFICATE", "?")).as_bytes()).unwrap_err();
         assert!(error.starts_with("broken PEM certificate: "), "{error}");
+        // Nothing of a key gets to who reads certificates, also where it stands in one that has no end.
+        let half = "-----BEGIN CERTIFICATE-----\r\nAQID\r\n";
+        let text =
+            format!("words\r\n{half}{}{half}-----END CERTIFICATE-----\r\n", block("PRIVATE KEY", "BwcH"));
+        let only = String::from_utf8(only_certificates(text.as_bytes())).unwrap();
+        assert_eq!(only, format!("{half}{half}-----END CERTIFICATE-----\r"));
+        assert!(certificates(&text.as_bytes()[..text.len() - 30]).is_err());
+        let lines = (block("CERTIFICATE", "AQID") + &block("CERTIFICATE", "BAUG")).replace('\n', "\r\n");
+        assert_eq!(certificates(lines.as_bytes()).unwrap().len(), 2);
     }
 }

@@ -1,5 +1,5 @@
-//! Certificates by the names that clients ask for, their renewals under load, and root's hand-over of what root alone can
-//! read.
+//! Certificates by the names that clients ask for, their renewals under load, and root's hand-over of what root alone
+//! can read.
 
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;
@@ -16,6 +16,7 @@ use authentick_wire::ke::AeadId;
 use rcgen::{CertificateParams, DnType, date_time_ymd};
 use rustls::pki_types::ServerName;
 
+use crate::hostile_files::memory_of;
 use crate::lab::{Lab, Server, authentick, is_root, program, refused, start, text, wait_for};
 
 /// The files of a table, and what it has besides.
@@ -206,7 +207,7 @@ fn no_exchange_fails_while_one_of_two_certificates_is_renewed_well_and_badly() {
             assert!(log.contains("certificate read again: CN=a 1"), "{log}");
             match part {
                 Some(part) => {
-                    assert!(log.contains("certificate not changed: ") && log.contains(part), "{log}")
+                    assert!(log.contains("certificate not changed: ") && log.contains(part), "{log}");
                 }
                 None => expected = title,
             }
@@ -381,6 +382,12 @@ fn keys_of_root_s_alone_are_handed_over_to_a_server_that_is_nobody() {
     reload(&server, 2);
     assert_eq!([shown(&server, None), shown(&server, Some("b.test"))], ["a 2", "b 1"]);
     assert!(!server.process.log().contains("certificate not changed"), "{}", server.process.log());
+
+    // Neither chain nor key, which are in one file, leave anything of the key in memory that is given back.
+    let memory = memory_of(server.process.id());
+    assert!(memory.len() > 1 << 20, "{} octets, which is no server", memory.len());
+    let secret = fs::read_to_string(a.key()).unwrap().lines().nth(1).unwrap().as_bytes()[32..64].to_vec();
+    assert_eq!(memory.windows(32).filter(|window| *window == secret).count(), 0, "copies of the key's text");
 
     // The table is gone, and so is its file.
     let file = config(&lab, nobody, &format!("hand-over = {run:?}"), &[&a]);

@@ -76,8 +76,8 @@ pub(crate) fn is_handed_over(name: &str) -> bool {
     tag.is_some_and(|tag| tag.len() == 2 * TAG_SIZE && tag.bytes().all(is_hex))
 }
 
-/// The name of the file in which a pair is handed over: the folder of its chain, for people, and a digest of both paths,
-/// which no other pair has. It stays as long as these do.
+/// The name of the file in which a pair is handed over: the folder of its chain, for people, and a digest of both
+/// paths, which no other pair has. It stays as long as these do.
 fn handed_over_name(chain: &Path, key: &Path) -> String {
     let folder = chain.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };

@@ -17,6 +17,7 @@ use authentick_lab::prober::{Probe, lost_count};
 use authentick_lab::process::PATIENCE;
 use authentick_wire::header::Leap;
 
+pub(crate) use self::rights::memory_of;
 use crate::lab::{Lab, Server, program, text, wait_for};
 
 /// The user `nobody`, and its group.

@@ -253,7 +253,7 @@ fn nothing_of_a_private_key_s_file_is_left_in_the_server_s_memory() {
 }
 
 /// All that can be written in a process's memory.
-fn memory_of(pid: u32) -> Vec<u8> {
+pub(crate) fn memory_of(pid: u32) -> Vec<u8> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
     let file = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
     let mut memory = Vec::new();

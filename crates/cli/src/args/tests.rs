@@ -1,4 +1,4 @@
-//! What README and manual say of the command line is what the command line takes, and all of it is there.
+//! The command line is consistent; what README and manual say of it is what it takes, and all of it is there.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,16 @@ use std::path::{Path, PathBuf};
 use clap::{Command, CommandFactory, Parser};
 
 use super::Arguments;
+
+#[test]
+fn arguments_are_consistent() {
+    Arguments::command().debug_assert();
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    assert!(Arguments::try_parse_from(["authentick", "query", "host", "--count", "0"]).is_err());
+}
 
 /// README first, then the pages of the manual.
 fn pages() -> Vec<(PathBuf, String)> {
