@@ -19,6 +19,8 @@ mod study;
 mod trust;
 mod values;
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::antp::{AntpLoad, AntpQuery};
@@ -82,6 +84,12 @@ pub(crate) enum Command {
     /// Play the adversary: which attacks on an authentication scheme succeed, and under which conditions
     #[command(subcommand)]
     Game(Game),
+    /// Write man pages and completions, for packages
+    #[command(hide = true)]
+    Manual {
+        /// A directory, which is made if it is missing
+        directory: PathBuf,
+    },
 }
 
 #[cfg(test)]

@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Study(study) => cmd::study::run(&study),
         Command::Plan(plan) => cmd::plan::run(&plan),
         Command::Game(game) => cmd::game::run(&game),
+        Command::Manual { directory } => cmd::manual::run(&directory),
     };
     match result {
         Ok(exit) => exit.into(),

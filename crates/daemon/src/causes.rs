@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use log::Record;
 
-/// Lines of one cause at once: an operator who tries a change ten times within a minute is answered each time.
-pub const BURST: u32 = 10;
+/// Lines of one cause at once: of each of a few dozen certificates, and for an operator who tries a change again and
+/// again.
+pub const BURST: u32 = 30;
 
 /// The time after which a cause may write one more.
 pub const INTERVAL: Duration = Duration::from_secs(60);
@@ -118,7 +119,7 @@ mod tests {
         }
         assert_eq!(causes.overdue(start + INTERVAL - Duration::from_millis(1)), []);
         let overdue = causes.overdue(start + INTERVAL);
-        assert_eq!((overdue.len(), overdue[0].count, overdue[0].line.as_str()), (1, 3, "file 12"));
+        assert_eq!((overdue.len(), overdue[0].count, overdue[0].line.as_str()), (1, 3, "file 32"));
         assert_eq!(causes.overdue(start + INTERVAL * 2), []);
         assert_eq!(admit(&causes, 7, "file", start + INTERVAL), Some(0), "a minute gives one line");
         assert_eq!(admit(&causes, 7, "file", start + INTERVAL), None);

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod game;
 pub(crate) mod keys;
 pub(crate) mod load;
+pub(crate) mod manual;
 pub(crate) mod plan;
 pub(crate) mod query;
 pub(crate) mod report;

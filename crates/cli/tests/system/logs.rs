@@ -73,7 +73,7 @@ fn journal_is_told_the_priority_of_each_line_and_a_file_is_not() {
 
 #[test]
 fn fault_that_comes_back_fills_no_log_and_what_was_left_out_is_told() {
-    const COUNT: usize = 40;
+    const COUNT: usize = 50;
     let lab = Lab::new();
     let (mut server, log) = start_with_log(&lab, "", &[]);
     wait_for_line(&log, "exchanging keys on ");
@@ -86,9 +86,9 @@ fn fault_that_comes_back_fills_no_log_and_what_was_left_out_is_told() {
     }
     server.signal("-TERM");
     assert_eq!(server.wait(), 0);
-    assert_eq!(written(), 11, "ten, and what was left out: {:?}", lines(&log));
+    assert_eq!(written(), 31, "thirty, and what was left out: {:?}", lines(&log));
     let is_notice =
-        |line: &String| line.contains("configuration not changed: ") && line.contains("(30 lines like");
+        |line: &String| line.contains("configuration not changed: ") && line.contains("(20 lines like");
     assert!(lines(&log).iter().any(is_notice), "{:?}", lines(&log));
 }
 
