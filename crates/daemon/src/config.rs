@@ -8,6 +8,7 @@ mod antp;
 mod certificates;
 mod cfnts;
 mod changes;
+mod environment;
 mod exchange;
 mod fleet;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -24,6 +25,7 @@ mod symmetric;
 mod tests;
 mod values;
 
+use std::env::VarError;
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -31,7 +33,9 @@ use std::path::{Path, PathBuf};
 
 use authentick_proto::prefix::PrefixSet;
 use authentick_proto::server::limit::Rate;
+use serde::Deserialize as _;
 use thiserror::Error;
+use toml::de::DeTable;
 
 pub use self::advertise::{ADVERTISED_COUNT_MAX, Advertised};
 pub(crate) use self::advertise::{NTP_PORT, port_of_none};
@@ -164,12 +168,24 @@ impl Config {
         Config::parse(file, &text)
     }
 
-    /// Resolves `text`; `file` is where it came from, for messages.
+    /// Resolves `text`; `file` is where it came from, for messages. Variables are those of this process.
     ///
     /// # Errors
     /// The first mistake in it.
     pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
-        let raw: raw::File = toml::from_str(text).map_err(|error| {
+        Config::parse_in(file, text, &|name| std::env::var(name))
+    }
+
+    /// The same in another environment, of which `variable` knows the variables.
+    ///
+    /// # Errors
+    /// The first mistake in it.
+    pub fn parse_in(
+        file: &Path,
+        text: &str,
+        variable: &dyn Fn(&str) -> Result<String, VarError>,
+    ) -> Result<Self, ConfigError> {
+        let wrong = |error: toml::de::Error| {
             let place = error.span().map_or(String::new(), |span| {
                 let before = &text[..span.start.min(text.len())];
                 format!("line {}: ", before.matches('\n').count() + 1)
@@ -177,7 +193,12 @@ impl Config {
             let message = error.message().trim().replace('\n', " ");
             let remedy = "see the manual's configuration page for all keys and their types";
             ConfigError::new(file, "", "", format!("{place}{message}"), remedy)
-        })?;
+        };
+        let mut table = DeTable::parse(text).map_err(wrong)?;
+        let filled = environment::fill_in(file, table.get_mut(), variable);
+        // Keys and types first: they do not depend on what strings hold.
+        let raw = raw::File::deserialize(toml::Deserializer::from(table)).map_err(wrong)?;
+        filled?;
         Resolver { file }.resolve(raw)
     }
 

@@ -69,19 +69,34 @@ impl Resolver<'_> {
         }
         let patience = Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
         let starts = [("welcomed", Start::Welcomed), ("stored", Start::Stored)];
+        let is_writer = self.is_writer(&raw.writer, &node, &members)?;
         Ok(Fleet {
             id,
             node,
             members,
             servers: self.servers(&raw.servers)?,
             seal_keys: self.absolute("fleet.seal-key", &raw.seal_key)?,
-            is_writer: raw.writer,
+            is_writer,
             patience: match &raw.patience {
                 Some(text) => Some(self.duration("fleet.patience", text, patience)?),
                 None => None,
             },
             start: self.word("fleet.start", raw.start.as_deref(), "way to start", &starts)?,
         })
+    }
+
+    /// Whether `node` writes.
+    fn is_writer(&self, raw: &raw::Writer, node: &Name, members: &[Name]) -> Result<bool, ConfigError> {
+        match raw {
+            raw::Writer::Here(is_here) => Ok(*is_here),
+            raw::Writer::Named(text) if members.iter().any(|member| member.as_str() == text) => {
+                Ok(node.as_str() == text)
+            }
+            raw::Writer::Named(text) => {
+                let remedy = "write the name that one of them has there, or true on that node and false on the others";
+                Err(self.wrong("fleet.writer", text, "not among fleet.members", remedy))
+            }
+        }
     }
 
     pub(super) fn name(&self, key: &str, text: &str) -> Result<Name, ConfigError> {

@@ -235,9 +235,46 @@ pub(super) struct Fleet {
     pub(super) servers: Vec<String>,
     pub(super) seal_key: String,
     #[serde(default)]
-    pub(super) writer: bool,
+    pub(super) writer: Writer,
     pub(super) patience: Option<String>,
     pub(super) start: Option<String>,
+}
+
+/// Who writes: this node or another, or the member of a name.
+#[derive(Debug)]
+pub(super) enum Writer {
+    Here(bool),
+    Named(String),
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Writer::Here(false)
+    }
+}
+
+impl<'de> Deserialize<'de> for Writer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl Visitor<'_> for Either {
+            type Value = Writer;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false, or the name of a member")
+            }
+
+            fn visit_bool<E>(self, is_here: bool) -> Result<Writer, E> {
+                Ok(Writer::Here(is_here))
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Writer, E> {
+                Ok(Writer::Named(name.to_owned()))
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -268,6 +268,12 @@ fn fleet_shares_cookie_keys() {
     let found = parse(&text).unwrap().fleet.unwrap();
     assert!(found.is_writer && found.members == [found.node]);
     assert_eq!((found.patience, found.start), (Some(Duration::from_secs(36 * 3600)), Start::Stored));
+    for (node, writer, is_writer) in
+        [("ntp-1", "\"ntp-1\"", true), ("ke-1", "\"ntp-1\"", false), ("ke-1", "true", true)]
+    {
+        let text = fleet(&format!("node = \"{node}\"\nwriter = {writer}"));
+        assert_eq!(parse(&text).unwrap().fleet.unwrap().is_writer, is_writer, "{node} {writer}");
+    }
     let text = fleet("").replace("\"memcached\"", "\"memcached\", rotate = \"1h\", keep = 3");
     let keys = parse(&text).unwrap().nts.unwrap().keys;
     assert_eq!((keys.rotate, keys.keep), (Duration::from_secs(3600), 3));
@@ -365,7 +371,9 @@ fn mistakes_of_a_fleet_are_named() {
             "start = \"cold\"",
             &["fleet.start = \"cold\"", "no such way to start", "\"welcomed\" or \"stored\""],
         ),
-        ("writer = \"ntp-1\"", &["invalid type", "boolean"]),
+        ("writer = 1", &["invalid type", "true, false, or the name of a member"]),
+        ("writer = \"ntp-9\"", &["fleet.writer = \"ntp-9\"", "not among fleet.members", "write the name"]),
+        ("writer = \"true\"", &["fleet.writer = \"true\"", "not among fleet.members", "or true on that node"]),
         ("seal = \"/s\"", &["unknown field", "seal"]),
     ] {
         assert_names(&fleet(lines), parts);

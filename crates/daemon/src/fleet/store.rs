@@ -248,7 +248,8 @@ impl<K: FleetKind> FleetStore<K> {
         let text = match (state.node.writes(), self.fleet.is_writer) {
             (Ok(_), true) | (Err(Refusal::NotWriter(_)), false) => None,
             (Ok(_), false) => Some(format!(
-                "{me} writes the {what} of {fleet}, and its configuration says writer = false: nobody rotates them"
+                "{me} writes the {what} of {fleet}, and fleet.writer in its configuration does not name it: nobody \
+                 rotates them"
             )),
             (Err(Refusal::Nothing), false) => None,
             (Err(Refusal::Nothing), true) => Some(format!(
@@ -257,8 +258,8 @@ impl<K: FleetKind> FleetStore<K> {
                 K::COMMAND
             )),
             (Err(refusal), true) => Some(format!(
-                "{refusal}, though its configuration says writer = true: one node writes; set it to false here, or \
-                 run `{} take-over`",
+                "{refusal}, though fleet.writer in its configuration names it: one node writes; change it here, or run \
+                 `{} take-over`",
                 K::COMMAND
             )),
             (Err(refusal), false) => Some(refusal.to_string()),

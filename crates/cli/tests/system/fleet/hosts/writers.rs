@@ -14,7 +14,7 @@ fn second_writer_writes_nothing_until_it_takes_over() {
         fleet.start_as(1, true);
         fleet.says(
             1,
-            "a writes the keys of this fleet, not this node, though its configuration says writer = true: ",
+            "a writes the keys of this fleet, not this node, though fleet.writer in its configuration names it: ",
         );
         fleet.rotate(2);
         assert_eq!((fleet.metric(0, writer), fleet.metric(1, writer)), (1.0, 0.0));
@@ -25,7 +25,7 @@ fn second_writer_writes_nothing_until_it_takes_over() {
         fleet.done(1, &["take-over"]);
         fleet.says(
             0,
-            "b writes the keys of this fleet, not this node, though its configuration says writer = true: ",
+            "b writes the keys of this fleet, not this node, though fleet.writer in its configuration names it: ",
         );
         (2..4).for_each(|index| drop(fleet.says(index, "b is taking over as the writer, with term 2")));
         let term = "fleet_document_term{kind=\"cookie-keys\"}";
