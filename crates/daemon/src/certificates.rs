@@ -27,7 +27,7 @@ const SAME_LINE_INTERVAL: Duration = Duration::from_secs(3600);
 pub(crate) struct Served {
     pub(crate) pair: CertificatePair,
     /// Absent while nothing was good that its files held.
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<Arc<Identity>>,
     pub(crate) reloads: Arc<Reloads>,
     /// Whether the files hold something that was refused.
     pub(crate) is_refused: bool,
@@ -64,8 +64,8 @@ impl Served {
 pub(crate) fn load(config: &Config, exchange: &KeyExchange) -> Result<InForce, ConfigError> {
     let one = |pair: &CertificatePair| {
         let contents = Contents::read(config, pair);
-        let (identity, digest) = (Some(contents.identity(config, pair)?), Some(contents.digest()));
-        Ok(Served { identity, digest, ..Served::nothing(pair) })
+        let (identity, digest) = (contents.identity(config, pair)?, contents.digest());
+        Ok(Served { identity: Some(Arc::new(identity)), digest: Some(digest), ..Served::nothing(pair) })
     };
     let served: Vec<Served> = exchange.certificates.iter().map(one).collect::<Result<_, ConfigError>>()?;
     let first = served[0].identity.clone().expect("it was read");
@@ -78,7 +78,7 @@ pub(crate) struct InForce {
     /// In the order of the tables; what is left of others comes last.
     served: Vec<Served>,
     /// For clients that name no server, or one that no certificate has.
-    first: Identity,
+    first: Arc<Identity>,
 }
 
 impl InForce {
@@ -96,12 +96,12 @@ impl InForce {
         server_config_by_name(self.by_name())
     }
 
-    fn by_name(&self) -> ByName<Identity> {
-        let mut by_name = ByName::new(self.first.clone());
+    fn by_name(&self) -> ByName<Arc<Identity>> {
+        let mut by_name = ByName::new(Arc::clone(&self.first));
         for served in &self.served {
             if let Some(identity) = &served.identity {
                 for name in served.names() {
-                    by_name.add(name, identity.clone());
+                    by_name.add(name, Arc::clone(identity));
                 }
             }
         }
@@ -172,7 +172,7 @@ pub(crate) struct Certificates {
     tables: Vec<Table>,
     /// Of tables that are gone.
     left: Vec<Served>,
-    first: Identity,
+    first: Arc<Identity>,
     next: Instant,
 }
 
@@ -213,7 +213,7 @@ impl Table {
                 }
                 (served.digest, served.is_refused, *told) = (digest, false, Told::default());
                 let title = identity.certificate.title().to_owned();
-                served.identity = Some(identity);
+                served.identity = Some(Arc::new(identity));
                 Some(Ok(format!("certificate read again: {title}")))
             }
             Err(problem) => {
@@ -282,7 +282,7 @@ impl Certificates {
         Certificates {
             tables: in_force.served.iter().map(table).collect(),
             left: Vec::new(),
-            first: in_force.first.clone(),
+            first: Arc::clone(&in_force.first),
             next: now + LOOK_INTERVAL,
         }
     }
@@ -358,14 +358,14 @@ impl Certificates {
     /// Has key exchanges from now on use what is in force.
     fn publish(&mut self, state: &ExchangeState) {
         if let Some(first) = &self.tables[0].served.identity {
-            self.first = first.clone();
+            self.first = Arc::clone(first);
         }
         if self.tables.iter().all(|table| table.served.identity.is_some()) {
             self.left.clear();
         }
         let tables = self.tables.iter().map(|table| &table.served);
         let served = tables.chain(&self.left).cloned().collect();
-        state.set_certificates(InForce { served, first: self.first.clone() });
+        state.set_certificates(InForce { served, first: Arc::clone(&self.first) });
     }
 }
 

@@ -57,16 +57,16 @@ impl Identity {
 /// A server's TLS configuration with one certificate, whatever name a client asks for.
 #[must_use]
 pub fn server_config(identity: &Identity) -> Arc<ServerConfig> {
-    server_config_by_name(ByName::new(identity.clone()))
+    server_config_by_name(ByName::new(Arc::new(identity.clone())))
 }
 
 /// A server's TLS configuration with certificates by the names that clients ask for: no tickets (they cost 19 us, and
 /// NTS clients seldom come back), our own order of cipher suites.
 //= rfc8915#3-2, rfc8915#3-3
 #[must_use]
-pub fn server_config_by_name(identities: ByName<Identity>) -> Arc<ServerConfig> {
+pub fn server_config_by_name(identities: ByName<Arc<Identity>>) -> Arc<ServerConfig> {
     #[derive(Debug)]
-    struct Chooser(ByName<Identity>);
+    struct Chooser(ByName<Arc<Identity>>);
 
     impl ResolvesServerCert for Chooser {
         fn resolve(&self, client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
