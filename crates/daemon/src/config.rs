@@ -11,6 +11,7 @@ mod changes;
 mod environment;
 mod exchange;
 mod fleet;
+mod fragments;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod keys;
@@ -27,15 +28,12 @@ mod values;
 
 use std::env::VarError;
 use std::fmt;
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use authentick_proto::prefix::PrefixSet;
 use authentick_proto::server::limit::Rate;
-use serde::Deserialize as _;
 use thiserror::Error;
-use toml::de::DeTable;
 
 pub use self::advertise::{ADVERTISED_COUNT_MAX, Advertised};
 pub(crate) use self::advertise::{NTP_PORT, port_of_none};
@@ -46,6 +44,7 @@ pub use self::cfnts::Cfnts;
 pub(crate) use self::changes::Changes;
 pub use self::exchange::KeyExchange;
 pub use self::fleet::{Fleet, MEMBER_COUNT_MAX, SERVER_COUNT_MAX};
+use self::fragments::Sources;
 pub use self::keys::{NextKey, RotatingKeys, StoreKind};
 pub use self::metrics::Metrics;
 pub use self::nts::Nts;
@@ -151,21 +150,12 @@ impl ConfigError {
 }
 
 impl Config {
-    /// Reads and resolves the file.
+    /// Reads and resolves the file, and those of the folder `conf.d` beside it. Variables are those of this process.
     ///
     /// # Errors
-    /// The first mistake in it.
+    /// The first mistake in them.
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            let is_permission = error.kind() == ErrorKind::PermissionDenied;
-            let remedy = match error.kind() {
-                ErrorKind::NotFound => "name a file that exists with --config",
-                ErrorKind::PermissionDenied => "make it readable for the user that starts the server",
-                _ => "name a readable text file with --config",
-            };
-            ConfigError::new(file, "", "", format!("cannot read: {error}"), remedy).of_rights(is_permission)
-        })?;
-        Config::parse(file, &text)
+        Config::resolve(file, &Sources::read(file)?, &|name| std::env::var(name))
     }
 
     /// Resolves `text`; `file` is where it came from, for messages. Variables are those of this process.
@@ -185,21 +175,16 @@ impl Config {
         text: &str,
         variable: &dyn Fn(&str) -> Result<String, VarError>,
     ) -> Result<Self, ConfigError> {
-        let wrong = |error: toml::de::Error| {
-            let place = error.span().map_or(String::new(), |span| {
-                let before = &text[..span.start.min(text.len())];
-                format!("line {}: ", before.matches('\n').count() + 1)
-            });
-            let message = error.message().trim().replace('\n', " ");
-            let remedy = "see the manual's configuration page for all keys and their types";
-            ConfigError::new(file, "", "", format!("{place}{message}"), remedy)
-        };
-        let mut table = DeTable::parse(text).map_err(wrong)?;
-        let filled = environment::fill_in(file, table.get_mut(), variable);
-        // Keys and types first: they do not depend on what strings hold.
-        let raw = raw::File::deserialize(toml::Deserializer::from(table)).map_err(wrong)?;
-        filled?;
-        Resolver { file }.resolve(raw)
+        Config::resolve(file, &Sources::of(file, text), variable)
+    }
+
+    fn resolve(
+        file: &Path,
+        sources: &Sources,
+        variable: &dyn Fn(&str) -> Result<String, VarError>,
+    ) -> Result<Self, ConfigError> {
+        let (raw, origins) = sources.parse(|table| environment::fill_in(file, table, variable))?;
+        Resolver { file }.resolve(raw).map_err(|error| origins.place(error))
     }
 
     /// How keys are exchanged, if they are here.
@@ -226,6 +211,17 @@ impl Config {
     pub(crate) fn memcached_servers(&self) -> impl Iterator<Item = SocketAddr> {
         let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.servers);
         of_fleet.chain(self.cfnts().map(|cfnts| &cfnts.server)).copied()
+    }
+
+    /// The files that this came from. Where they cannot be listed, the first one.
+    pub(crate) fn own_files(&self) -> Vec<PathBuf> {
+        let beside = fragments::beside(&self.file).unwrap_or_default();
+        std::iter::once(self.file.clone()).chain(beside).collect()
+    }
+
+    /// Where files may come that say more than [`Config::file`].
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.file.with_file_name(fragments::FOLDER)
     }
 
     /// The files that are read again on SIGHUP, each with the key that names it.

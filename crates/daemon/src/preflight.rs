@@ -224,8 +224,9 @@ fn is_same(listen: SocketAddr, upstream: SocketAddr) -> bool {
 
 /// Says which files the server will not be able to read again, if it is now the user that it stays.
 pub(crate) fn warn_of_rights(config: &Config) {
-    if let Err(error) = guarded::try_open(&config.file) {
-        let (user, path) = (privilege::acting_user(), config.file.display());
+    for file in config.own_files() {
+        let Err(error) = guarded::try_open(&file) else { continue };
+        let (user, path) = (privilege::acting_user(), file.display());
         log::warn!(
             "{path}: the user {user}, whom the server becomes, cannot read it: {error}; its changes take a restart, \
              and SIGHUP reads other files alone; {}",

@@ -93,7 +93,8 @@ impl Resolver<'_> {
                 Ok(node.as_str() == text)
             }
             raw::Writer::Named(text) => {
-                let remedy = "write the name that one of them has there, or true on that node and false on the others";
+                let remedy =
+                    "write the name that one of them has there, or true on that node and false on the others";
                 Err(self.wrong("fleet.writer", text, "not among fleet.members", remedy))
             }
         }

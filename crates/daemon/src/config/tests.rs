@@ -373,7 +373,10 @@ fn mistakes_of_a_fleet_are_named() {
         ),
         ("writer = 1", &["invalid type", "true, false, or the name of a member"]),
         ("writer = \"ntp-9\"", &["fleet.writer = \"ntp-9\"", "not among fleet.members", "write the name"]),
-        ("writer = \"true\"", &["fleet.writer = \"true\"", "not among fleet.members", "or true on that node"]),
+        (
+            "writer = \"true\"",
+            &["fleet.writer = \"true\"", "not among fleet.members", "or true on that node"],
+        ),
         ("seal = \"/s\"", &["unknown field", "seal"]),
     ] {
         assert_names(&fleet(lines), parts);

@@ -30,8 +30,10 @@ const LINK_COUNT_MAX: usize = 40;
 pub(super) fn readable(config: &Config) -> BTreeSet<PathBuf> {
     let files = config.files();
     let leap_seconds = config.leap_seconds.as_ref().map(|file| file.path.as_path());
-    let files = files.iter().map(|(_, file)| *file).chain([config.file.as_path()]).chain(leap_seconds);
+    let files = files.iter().map(|(_, file)| *file).chain(leap_seconds);
     let mut readable: BTreeSet<PathBuf> = files.flat_map(folders).collect();
+    readable.extend(config.own_files().iter().flat_map(|file| folders(file)));
+    readable.extend(fs::canonicalize(config.folder()));
     readable.insert(LOCKS.into());
     readable
 }
