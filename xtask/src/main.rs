@@ -7,6 +7,7 @@ mod ci;
 mod fuzz;
 mod memcheck;
 mod nightly;
+mod package;
 mod peers;
 mod portable;
 mod process;
@@ -92,6 +93,15 @@ enum Task {
         #[arg(value_name = "CRATE")]
         names: Vec<String>,
     },
+    /// Make a .deb and a .rpm, in target/package
+    Package {
+        /// Pack this program, instead of a release that is built for it
+        #[arg(long, value_name = "PATH")]
+        binary: Option<PathBuf>,
+        /// One of them alone
+        #[arg(long, value_name = "KIND")]
+        only: Vec<package::Kind>,
+    },
     /// Write what the released binary is made of, as CycloneDX, to target/sbom
     Sbom {
         /// What the binary is built for
@@ -115,6 +125,7 @@ fn main() -> ExitCode {
         Task::Assurance => nightly::page::write(&root),
         Task::Review { names } if names.is_empty() => supply::review::recount(&root),
         Task::Review { names } => supply::review::run(&root, &names),
+        Task::Package { binary, only } => package::run(&root, binary.as_deref(), &only).map(drop),
         Task::Sbom { target } => supply::sbom::run(&root, &target).map(|path| println!("{}", path.display())),
     });
     match result {

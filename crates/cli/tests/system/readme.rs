@@ -45,7 +45,8 @@ impl Machine {
         let copied = Command::new("cp").args(["--archive", "/etc"]).arg(&etc).status().unwrap();
         assert!(copied.success());
         let script = format!(
-            "mount --bind {} /etc && mount -t tmpfs tmpfs /var/lib && echo it is ready && exec sleep 600",
+            "mount --bind {} /etc && mount -t tmpfs tmpfs /var/lib && mount -t tmpfs tmpfs /run && echo it is ready && \
+             exec sleep 600",
             etc.display()
         );
         let mut command = hosts.on(host, "unshare");
@@ -67,6 +68,43 @@ impl Machine {
 
     pub(crate) fn run(&self, line: &str) -> Output {
         self.command(line).output().unwrap()
+    }
+
+    /// What the package installs, as far as a server needs it, and the name that it has in README.
+    fn install_package(&self) {
+        let etc = self.etc.join("authentick");
+        std::fs::create_dir_all(etc.join("conf.d")).unwrap();
+        let packaged = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/authentick.toml");
+        std::fs::copy(packaged, etc.join("authentick.toml")).unwrap();
+        std::fs::write(self.etc.join("hosts"), format!("127.0.0.1 localhost {NAME}\n")).unwrap();
+        assert!(self.run("useradd --system authentick").status.success());
+    }
+
+    /// Writes the file that a block of README names in its first line.
+    fn write(&self, config: &str) {
+        let path = config.lines().next().unwrap().strip_prefix("# /etc/").unwrap();
+        std::fs::write(self.etc.join(path), config).unwrap();
+    }
+
+    /// Puts a certificate where certbot has it, for root alone.
+    fn certify(&self, lab: &Lab) {
+        let folder = self.etc.join("letsencrypt/live").join(NAME);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::set_permissions(self.etc.join("letsencrypt/live"), PermissionsExt::from_mode(0o700))
+            .unwrap();
+        for (from, name) in [(lab.chain(), "fullchain.pem"), (lab.key(), "privkey.pem")] {
+            std::fs::copy(from, folder.join(name)).unwrap();
+            std::fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o600)).unwrap();
+        }
+    }
+
+    /// What the units do: hand certificates over, check, serve.
+    fn restart(&self) -> Process {
+        for line in ["authentick certificates hand-over", "authentick serve --check"] {
+            let output = self.run(line);
+            assert!(output.status.success(), "{line}: {}", text(&output));
+        }
+        Process::start(&mut self.command("authentick serve"))
     }
 
     /// The numbers of a user and of its group.
@@ -105,33 +143,14 @@ fn server_of_the_readme_serves_drops_its_rights_and_takes_over_a_renewed_certifi
     };
     let lab = Lab::with_certificate(named("first.test"));
     let machine = Machine::new(&hosts, Host::Server, lab.path());
-    let etc = machine.etc.join("authentick");
-    std::fs::create_dir(&etc).unwrap();
-    std::fs::write(machine.etc.join("hosts"), format!("127.0.0.1 localhost {NAME}\n")).unwrap();
     let readme = Readme::read("A server in a minute");
-    std::fs::write(etc.join("authentick.toml"), &readme.config).unwrap();
-    install(&lab, &etc, 0);
+    let [install, restart, query] = &readme.commands[..] else { panic!("{:?}", readme.commands) };
+    assert!(install.starts_with("apt install ./authentick_") && restart == "systemctl restart authentick");
+    machine.install_package();
+    machine.write(&readme.config);
+    machine.certify(&lab);
     let _chrony = chrony.on(&hosts, Host::Server).daemon(&lab, "local stratum 5\nallow\nport 11123");
-
-    let mut server: Option<Process> = None;
-    let mut queries = Vec::new();
-    for line in &readme.commands {
-        if line.starts_with("authentick query") {
-            queries.push(line);
-            continue;
-        }
-        if line.starts_with("authentick serve") {
-            // The user is there by now.
-            install(&lab, &etc, machine.user("authentick").1);
-        }
-        if line == "authentick serve" {
-            server = Some(Process::start(&mut machine.command(line)));
-        } else {
-            let output = machine.run(line);
-            assert!(output.status.success(), "{line}: {}", text(&output));
-        }
-    }
-    let mut server = server.expect("README starts the server");
+    let mut server = machine.restart();
     let is_listening =
         [server.wait_for_line("serving time on "), server.wait_for_line("exchanging keys on ")];
     assert!(is_listening[0].ends_with(":123") && is_listening[1].ends_with(":4460"), "{is_listening:?}");
@@ -147,14 +166,15 @@ fn server_of_the_readme_serves_drops_its_rights_and_takes_over_a_renewed_certifi
     assert_eq!((line("CapEff:"), line("CapPrm:")), ("0".repeat(16), "0".repeat(16)));
 
     // The lab's authority stands for those that the system trusts.
-    let query = queries.first().expect("README asks the server");
     let ask = || machine.command(query).env("SSL_CERT_FILE", lab.ca()).output().unwrap();
     let answer =
         wait_for("chrony's time", || Some(text(&ask())).filter(|answer| answer.contains("stratum        5")));
     assert!(answer.contains("NTS, ") && answer.contains("CN=first.test"), "{answer}");
 
     lab.renew(named("renewed.test"));
-    install(&lab, &etc, group);
+    machine.certify(&lab);
+    assert!(machine.run("authentick certificates hand-over").status.success());
+    // It would see it by itself, within half a minute.
     server.signal("-HUP");
     server.wait_for_line("certificate read again");
     let answer = text(&ask());
@@ -175,12 +195,12 @@ fn fleet_of_the_readme_shares_its_keys() {
     };
     let (first, fleet) = (Readme::read("A server in a minute"), Readme::read("A fleet in five commands"));
     let there = |text: &str| text.replace(MEMCACHED, &hosts.address(Host::Server).to_string());
-    let [cache, copy, seal, generate, serve] = [
+    let [cache, copy, seal, generate, _] = [
         "memcached ",
         "ssh ntp-2 '",
         "authentick keys seal generate",
         "authentick keys generate",
-        "authentick serve",
+        "systemctl restart authentick",
     ]
     .map(|start| there(fleet.commands.iter().find(|line| line.starts_with(start)).unwrap()));
     assert_eq!(fleet.commands.len(), 5);
@@ -195,24 +215,19 @@ fn fleet_of_the_readme_shares_its_keys() {
     command.env("PATH", format!("{}:/usr/bin:/bin", peer.join("usr/bin").display()));
     let _memcached = Process::start(&mut command);
 
-    let [own, shared] = [first.config.as_str(), there(&fleet.config).as_str()].map(str::to_owned);
-    let (nts, shared) = shared.strip_prefix("[nts]\n").unwrap().split_once("\n\n").unwrap();
-    let second =
-        shared.replace("node = \"ntp-1\"", "node = \"ntp-2\"").replace("writer = true", "writer = false");
+    let shared = there(&fleet.config);
+    let second = shared.replace("node = \"ntp-1\"", "node = \"ntp-2\"");
     let mut chronies = Vec::new();
-    let machines: Vec<Machine> = [shared, &second]
+    let machines: Vec<Machine> = [&shared, &second]
         .into_iter()
         .enumerate()
         .map(|(index, shared)| {
             let (lab, host) = (&labs[index], Host::Client(index));
             let machine = Machine::new(&hosts, host, lab.path());
-            let etc = machine.etc.join("authentick");
-            std::fs::create_dir(&etc).unwrap();
-            std::fs::write(machine.etc.join("hosts"), format!("127.0.0.1 localhost {NAME}\n")).unwrap();
-            let config = own.replace("[nts]\n", &format!("[nts]\n{nts}\n"));
-            std::fs::write(etc.join("authentick.toml"), format!("{config}\n{shared}")).unwrap();
-            assert!(machine.run("useradd --system authentick").status.success());
-            install(lab, &etc, machine.user("authentick").1);
+            machine.install_package();
+            machine.write(&first.config);
+            machine.write(shared);
+            machine.certify(lab);
             chronies.push(
                 Chrony::find().unwrap().on(&hosts, host).daemon(lab, "local stratum 5\nallow\nport 11123"),
             );
@@ -230,8 +245,7 @@ fn fleet_of_the_readme_shares_its_keys() {
     let from = std::fs::File::open(machines[0].etc.join(file)).unwrap();
     assert!(machines[1].command(command).stdin(from).status().unwrap().success());
     run(&machines[0], &generate);
-    let mut servers: Vec<Process> =
-        machines.iter().map(|machine| Process::start(&mut machine.command(&serve))).collect();
+    let mut servers: Vec<Process> = machines.iter().map(Machine::restart).collect();
     for server in &mut servers {
         server.wait_for_line("exchanging keys on ");
     }

@@ -1,0 +1,199 @@
+//! `cargo xtask package`: one .deb and one .rpm, with the program, its units, man pages, completions and what it is made
+//! of.
+//!
+//! What goes in is staged in a folder, from which cargo-deb and cargo-generate-rpm take it as their sections in the
+//! manifest say. Two runs make the same octets, whenever and wherever they are: no path of this machine is in the program
+//! ([`remaps`]), and all times are `SOURCE_DATE_EPOCH`, which is the time of the newest commit unless it is set.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, io};
+
+use crate::process;
+use crate::supply::sbom;
+use crate::tools::{self, Tool};
+
+const DEB: Tool = Tool { word: "deb", version: "3.7.0" };
+const RPM: Tool = Tool { word: "generate-rpm", version: "0.21.0" };
+
+/// Where all of it is made, in the checkout.
+const FOLDER: &str = "target/package";
+/// What cargo-deb calls this processor and libc, for the list of what the program is made of.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// What to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kind {
+    /// A package for Debian and its relatives
+    Deb,
+    /// A package for Fedora, Red Hat Enterprise Linux and their relatives
+    Rpm,
+}
+
+/// Makes packages and returns where they are: of `binary`, or of a release that is built for it.
+///
+/// # Errors
+/// If something of it fails, or the same input makes two packages.
+pub(crate) fn run(root: &Path, binary: Option<&Path>, kinds: &[Kind]) -> Result<Vec<PathBuf>, String> {
+    let epoch = epoch(root)?;
+    let built;
+    let binary = match binary {
+        Some(binary) => binary,
+        None => {
+            built = build(root)?;
+            &built
+        }
+    };
+    stage(root, binary, epoch)?;
+    let mut packages = Vec::new();
+    for kind in [Kind::Deb, Kind::Rpm].into_iter().filter(|kind| kinds.is_empty() || kinds.contains(kind)) {
+        let [first, second] = [(); 2].map(|()| pack(root, kind, epoch));
+        let ((path, first), (_, second)) = (first?, second?);
+        if first != second {
+            return Err(format!("{}: the same input makes other octets each time", path.display()));
+        }
+        println!("{}: {} octets", path.display(), first.len());
+        packages.push(path);
+    }
+    Ok(packages)
+}
+
+/// The time of all files in a package, in Unix seconds.
+fn epoch(root: &Path) -> Result<u64, String> {
+    let text = match env::var("SOURCE_DATE_EPOCH") {
+        Ok(text) => text,
+        Err(_) => process::output(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))?,
+    };
+    text.trim().parse().map_err(|_| format!("SOURCE_DATE_EPOCH is no number of seconds: {text:?}"))
+}
+
+/// Has paths of this machine replaced in the program: `root` is the checkout, `home` cargo's folder.
+fn remaps(root: &Path, home: &Path) -> [(String, String); 2] {
+    [(root, "/source"), (home, "/cargo")].map(|(from, to)| (from.display().to_string(), to.to_owned()))
+}
+
+fn build(root: &Path) -> Result<PathBuf, String> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
+    let remaps = remaps(root, &home.ok_or("there is no home directory")?);
+    let join = |flag: &str| {
+        let flags = remaps.iter().map(|(from, to)| format!("{flag}={from}={to}"));
+        flags.collect::<Vec<_>>().join(" ")
+    };
+    let folder = root.join(FOLDER).join("build");
+    let mut command = process::cargo(root);
+    command.args(["build", "--release", "--locked", "--package", "authentick", "--target-dir"]).arg(&folder);
+    command.env("RUSTFLAGS", join("--remap-path-prefix"));
+    command.env("CFLAGS", join("-ffile-prefix-map")).env("CXXFLAGS", join("-ffile-prefix-map"));
+    process::run(&mut command)?;
+    Ok(folder.join("release/authentick"))
+}
+
+/// Puts everything that is made, and not in the checkout as it is, where the manifest has it.
+fn stage(root: &Path, binary: &Path, epoch: u64) -> Result<(), String> {
+    let folder = root.join(FOLDER).join("stage");
+    let io = |error: io::Error| format!("{}: {error}", folder.display());
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
+        _ => {}
+    }
+    fs::create_dir_all(&folder).map_err(io)?;
+    let program = folder.join("authentick");
+    process::run(Command::new("strip").args(["--strip-all", "-o"]).arg(&program).arg(binary))?;
+    process::output(Command::new(&program).arg("manual").arg(&folder))?;
+    let list = sbom::run(root, TARGET)?;
+    fs::copy(list, folder.join("authentick.cdx.json")).map_err(io)?;
+    fs::write(folder.join("changelog"), changelog(epoch)).map_err(io)?;
+    Ok(())
+}
+
+/// What Debian calls a changelog: of the package. That of the program goes beside it.
+fn changelog(epoch: u64) -> String {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(epoch);
+    let date = httpdate::fmt_http_date(time).replace("GMT", "+0000");
+    format!(
+        "authentick ({}-1) unstable; urgency=medium\n\n  * What is new is in CHANGELOG.md.\n\n -- {}  {date}\n",
+        env!("CARGO_PKG_VERSION"),
+        MAINTAINER
+    )
+}
+
+const MAINTAINER: &str = "authentick maintainers <maintainers@authentick.example>";
+
+/// Makes a package; where it is, and its octets.
+fn pack(root: &Path, kind: Kind, epoch: u64) -> Result<(PathBuf, Vec<u8>), String> {
+    let folder = root.join(FOLDER);
+    let (tool, ending) = match kind {
+        Kind::Deb => (DEB, "deb"),
+        Kind::Rpm => (RPM, "rpm"),
+    };
+    tools::provide(root, &tool)?;
+    let io = |error: io::Error| format!("{}: {error}", folder.display());
+    let is_package = |path: &PathBuf| path.extension().is_some_and(|extension| extension == ending);
+    let packages = || -> Result<Vec<PathBuf>, String> {
+        Ok(fs::read_dir(&folder)
+            .map_err(io)?
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(is_package)
+            .collect())
+    };
+    packages()?.iter().try_for_each(fs::remove_file).map_err(io)?;
+    let mut command = tools::cargo(root);
+    command.arg(tool.word).env("SOURCE_DATE_EPOCH", epoch.to_string());
+    match kind {
+        Kind::Deb => command.args(["--package", "authentick", "--no-build", "--no-strip", "--output"]),
+        Kind::Rpm => {
+            command.args(["--package", "crates/cli", "--source-date", &epoch.to_string(), "--output"])
+        }
+    };
+    process::run(command.arg(&folder))?;
+    let [path] = &packages()?[..] else {
+        return Err(format!("{}: there is not one .{ending} now", folder.display()));
+    };
+    Ok((path.clone(), fs::read(path).map_err(io)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changelog_is_as_debian_has_it() {
+        let text = changelog(1_795_856_400);
+        assert!(
+            text.starts_with("authentick (0.") && text.contains("-1) unstable; urgency=medium\n\n  * "),
+            "{text}"
+        );
+        assert!(text.ends_with(&format!("\n -- {MAINTAINER}  Sat, 28 Nov 2026 09:00:00 +0000\n")), "{text}");
+    }
+
+    #[test]
+    fn paths_of_this_machine_are_replaced() {
+        let remaps = remaps(Path::new("/home/u/authentick"), Path::new("/home/u/.cargo"));
+        let all = remaps.map(|(from, to)| format!("{from} {to}"));
+        assert_eq!(all, ["/home/u/authentick /source", "/home/u/.cargo /cargo"]);
+    }
+
+    /// The units are as safe as systemd can tell, if it is here.
+    #[test]
+    fn units_are_hardened_and_well_formed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/systemd");
+        for unit in ["authentick.service", "authentick-certificates.service"] {
+            let mut command = Command::new("systemd-analyze");
+            command.args(["security", "--offline=true", "--threshold=20"]).arg(folder.join(unit));
+            match command.output() {
+                Ok(output) => {
+                    assert!(output.status.success(), "{unit}: {}", String::from_utf8_lossy(&output.stdout));
+                }
+                Err(error) => return println!("skipped: systemd-analyze: {error}"),
+            }
+            let mut command = Command::new("systemd-analyze");
+            let output = command.args(["verify", "--man=no"]).arg(folder.join(unit)).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            // The program is not installed here; nothing else is wrong.
+            let rest: Vec<&str> = said.lines().filter(|line| !line.contains("/usr/bin/authentick")).collect();
+            assert!(rest.is_empty(), "{rest:?}");
+        }
+    }
+}
