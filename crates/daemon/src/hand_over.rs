@@ -3,7 +3,7 @@
 //! Each pair becomes one file, so that chain and key change together. The directory is root's alone, as is the way to
 //! it: nobody else can put a link into it. A pair is read with root's rights only as far as the way to it is root's:
 //! whoever else controls a directory on that way gets no file copied but its own. The server is not told; it compares
-//! the files by itself ([`crate::certificates`]).
+//! the files by itself.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};

@@ -44,8 +44,10 @@ pub(crate) fn load(config: &Config, antp: &Antp) -> Result<Loaded, ConfigError> 
     for suite in &antp.suites {
         let [chain, key] = files(config, suite);
         let (identity, info, public) = load_one(suite.suite, &chain, &key)?;
-        if nts_keys.contains(&public) {
-            let problem = "this is a private key of [nts], and ANTP's key serves nothing else";
+        if let Some((_, pair)) = nts_keys.iter().find(|(known, _)| *known == public) {
+            let table = pair.table;
+            let problem =
+                format!("this is the key of {table}.private-key, and ANTP's key serves nothing else");
             return Err(key.wrong(problem, "make a key and a certificate for ANTP alone"));
         }
         if let Some((_, other)) = public_keys.iter().find(|(known, _)| *known == public) {
@@ -61,12 +63,12 @@ pub(crate) fn load(config: &Config, antp: &Antp) -> Result<Loaded, ConfigError> 
     Ok(Loaded { service, certificates: infos })
 }
 
-/// The public keys of NTS that can be read: mistakes there are reported elsewhere.
-fn nts_public_keys(config: &Config) -> Vec<Vec<u8>> {
+/// The public keys of NTS that can be read, each with its pair: mistakes there are reported elsewhere.
+fn nts_public_keys(config: &Config) -> Vec<(Vec<u8>, &CertificatePair)> {
     let pairs = config.exchange().map_or(&[][..], |exchange| &exchange.certificates);
-    let public = |pair: &CertificatePair| {
-        let chain = guarded::read(pair.read_from(), Secrecy::Public, PEM_SIZE_MAX).ok()?;
-        public_key_info(certificates(&chain).ok()?.first()?).map(<[u8]>::to_vec)
+    let public = |pair| {
+        let chain = guarded::read(CertificatePair::read_from(pair), Secrecy::Public, PEM_SIZE_MAX).ok()?;
+        Some((public_key_info(certificates(&chain).ok()?.first()?)?.to_vec(), pair))
     };
     pairs.iter().filter_map(public).collect()
 }
