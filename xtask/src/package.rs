@@ -14,8 +14,8 @@ use crate::process;
 use crate::supply::sbom;
 use crate::tools::{self, Tool};
 
-const DEB: Tool = Tool { word: "deb", version: "3.7.0" };
-const RPM: Tool = Tool { word: "generate-rpm", version: "0.21.0" };
+const DEB: Tool = Tool { word: "deb", version: "3.8.0" };
+const RPM: Tool = Tool { word: "generate-rpm", version: "0.21.1" };
 
 /// Where all of it is made, in the checkout.
 const FOLDER: &str = "target/package";
@@ -142,7 +142,7 @@ fn pack(root: &Path, kind: Kind, epoch: u64) -> Result<(PathBuf, Vec<u8>), Strin
     let mut command = tools::cargo(root);
     command.arg(tool.word).env("SOURCE_DATE_EPOCH", epoch.to_string());
     match kind {
-        Kind::Deb => command.args(["--package", "authentick", "--no-build", "--no-strip", "--output"]),
+        Kind::Deb => command.args(["--package", "authentick", "--quiet", "--no-build", "--no-strip", "--output"]),
         Kind::Rpm => {
             command.args(["--package", "crates/cli", "--source-date", &epoch.to_string(), "--output"])
         }

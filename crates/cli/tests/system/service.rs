@@ -12,7 +12,7 @@ use authentick_wire::header::Header;
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::NtpTime;
 
-use crate::lab::{Lab, free_port, program};
+use crate::lab::{Lab, free_port, program, wait_for};
 
 /// A server with a port for time and one for keys, both named, and so many workers of each.
 fn config(lab: &Lab, port: u16, workers: usize) -> std::path::PathBuf {
@@ -69,7 +69,9 @@ fn service_manager_hears_how_the_server_does() {
     let instant = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC=")).unwrap();
     assert!(instant.parse::<u64>().unwrap() > 0);
     manager.hear("READY=1");
-    assert!(server.log().contains("certificate read again"), "it is ready when that is done");
+    // What it wrote before that is on its way here.
+    let is_told = || server.log().contains("certificate read again").then_some(());
+    wait_for("the certificate, which was read before it was ready", is_told);
     server.signal("-TERM");
     manager.hear("STOPPING=1");
     assert_eq!(server.wait(), 0);
