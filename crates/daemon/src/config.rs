@@ -50,6 +50,7 @@ pub use self::metrics::Metrics;
 pub use self::nts::Nts;
 pub use self::server::{EngineKind, LeapFile, Reference};
 pub use self::symmetric::Symmetric;
+use crate::keystore::StateDirectory;
 
 /// Where the configuration is by default.
 pub const DEFAULT_PATH: &str = "/etc/authentick/authentick.toml";
@@ -69,8 +70,10 @@ pub struct Config {
     pub reference: Reference,
     /// Where leap seconds are listed; absent where something else says when they come.
     pub leap_seconds: Option<LeapFile>,
-    /// Where cookie keys are kept.
+    /// The directory that was named for cookie keys and other state.
     pub state_directory: PathBuf,
+    /// Where these are kept: in it, or in a folder of it. It is looked for when the configuration is read.
+    pub state: StateDirectory,
     /// The user that the server becomes if it is started as root.
     pub user: String,
     /// Whether the server gives up what it does not need.

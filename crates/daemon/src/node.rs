@@ -40,7 +40,7 @@ use crate::fleet::FleetState;
 use crate::health;
 use crate::heartbeat::{Heartbeat, Looked};
 use crate::identity;
-use crate::keystore::{Master, Stores, directory};
+use crate::keystore::{Master, Stores};
 use crate::layout::Layout;
 use crate::leap::LeapKeeper;
 use crate::manager::Manager;
@@ -221,10 +221,11 @@ impl Secrets {
 
 /// Becomes `user`, who has a state directory then if one is needed.
 fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Result<(), StartError> {
-    let directory = &config.state_directory;
+    let wrong = |error| state_error(config, &error);
     let needs_directory = preflight::needs_directory(config);
     if needs_directory {
-        directory::prepare(directory, user).map_err(|error| state_error(config, &error))?;
+        config.state.tell();
+        config.state.prepare(user).map_err(wrong)?;
     }
     containment::drop_bounding_set(config, process);
     if let Some(user) = user {
@@ -232,9 +233,7 @@ fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Res
     }
     if needs_directory {
         // If only the user itself may make it.
-        directory::prepare(directory, None)
-            .and_then(|()| directory::check_access(directory, false))
-            .map_err(|error| state_error(config, &error))?;
+        config.state.prepare(None).and_then(|()| config.state.check_access(false)).map_err(wrong)?;
     }
     if user.is_some() {
         preflight::warn_of_rights(config);
@@ -279,7 +278,7 @@ fn take_up(
     }
     let keeper = config.symmetric.as_ref().zip(secrets.symmetric).map(|(symmetric, keys)| {
         keeper::warn(&symmetric.keys, &keys, symmetric.allowed);
-        Keeper::start(symmetric, keys, worker_count, &config.state_directory, Arc::clone(clock))
+        Keeper::start(symmetric, keys, worker_count, config.state.path(), Arc::clone(clock))
     });
     let symmetric = keeper.as_ref().map(Keeper::state);
     let fleet = config.fleet.as_ref().zip(secrets.seals);

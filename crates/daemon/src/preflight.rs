@@ -19,7 +19,7 @@ use crate::fleet::seal_file::SealFile;
 use crate::guarded;
 use crate::hand_over;
 use crate::identity::{self, PemFile, let_read, server_user};
-use crate::keystore::{KeyKind, Master, StoreError, Stores, directory};
+use crate::keystore::{KeyKind, Master, StoreError, Stores};
 use crate::leap;
 use crate::reference;
 use crate::rotator::first_of_derived;
@@ -67,11 +67,11 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         })?;
         warn_of_rights(config);
     }
-    let directory = &config.state_directory;
     let wrong = |error: StoreError| state_error(config, &error);
     if needs_directory(config) {
-        directory::check(directory).map_err(wrong)?;
-        directory::check_access(directory, is_root).map_err(wrong)?;
+        config.state.tell();
+        config.state.check().map_err(wrong)?;
+        config.state.check_access(is_root).map_err(wrong)?;
     }
     check_keys::<KeySet>(config, &stores)?;
     check_keys::<StateKeys>(config, &stores)

@@ -1,7 +1,7 @@
 //! What an operator does to a server, rightly and wrongly.
 
 use std::net::{TcpListener, UdpSocket};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use authentick_lab::certificates::write_private;
 use authentick_lab::hosts::{Host, Hosts};
 use authentick_lab::process::{PATIENCE, Process, wait_within};
 
-use crate::lab::{Lab, authentick, is_root, serve, start, text, wait_for};
+use crate::lab::{Lab, Server, authentick, is_root, serve, start, text, wait_for};
 
 /// Starts a server that must not start; returns what it said.
 fn refused(config: &Path, code: i32) -> String {
@@ -48,6 +48,26 @@ fn manual_s_example_is_understood() {
     assert_eq!(output.status.code(), Some(78), "{}", text(&output));
     let message = text(&output);
     assert!(message.contains("nts.certificate-chain") || message.contains("server.user"), "{message}");
+}
+
+#[test]
+fn values_of_the_environment_are_taken_at_the_start_and_at_sighup() {
+    let lab = Lab::new();
+    let file = lab.config("listen = [\"${AUTHENTICK_HOST}:0\"]", "");
+    let message = refused(&file, 78);
+    assert_names(
+        &message,
+        &["server.listen = \"${AUTHENTICK_HOST}:0\"", "AUTHENTICK_HOST is not set", "set it"],
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_authentick"));
+    command.env("AUTHENTICK_HOST", "127.0.0.1").env("AUTHENTICK_NET", "192.0.2.0/24");
+    let mut server = Process::start(command.args(["serve", "--config"]).arg(&file));
+    server.wait_for_line("serving time on 127.0.0.1:");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("[server]\n", "[server]\ndeny = [\"${AUTHENTICK_NET}\"]\n")).unwrap();
+    server.signal("-HUP");
+    assert_names(&server.wait_for_line("configuration: in force now: "), &["server.allow or server.deny"]);
+    assert!(!server.log().contains("restart"), "{}", server.log());
 }
 
 #[test]
@@ -172,14 +192,14 @@ fn root_becomes_the_configured_user_after_binding() {
 }
 
 #[test]
-fn state_directory_open_to_others_is_refused_with_the_remedy() {
+fn state_directory_open_to_others_is_refused_with_the_remedy_if_keys_are_in_it() {
     let lab = Lab::new();
     std::fs::create_dir(lab.state()).unwrap();
+    std::fs::write(lab.state().join("cookie-keys"), "garbage").unwrap();
     std::fs::set_permissions(lab.state(), PermissionsExt::from_mode(0o755)).unwrap();
     let message = refused(&lab.config("", ""), 78);
     assert_names(&message, &["server.state-directory", "mode 755", "chmod 700"]);
     std::fs::set_permissions(lab.state(), PermissionsExt::from_mode(0o700)).unwrap();
-    std::fs::write(lab.state().join("cookie-keys"), "garbage").unwrap();
     std::fs::set_permissions(lab.state().join("cookie-keys"), PermissionsExt::from_mode(0o644)).unwrap();
     assert_names(&refused(&lab.config("", ""), 78), &["cookie-keys", "mode 644", "chmod 600"]);
     std::fs::set_permissions(lab.state().join("cookie-keys"), PermissionsExt::from_mode(0o600)).unwrap();
@@ -263,10 +283,46 @@ fn sighup_turns_an_abuser_away_and_says_what_needs_a_restart() {
     assert_eq!(server.query(&lab, &[]).status.code(), Some(0));
 }
 
+/// Puts the lab's pair into a volume as kubelet does with a Secret, for the `number`th time: the files are in a folder
+/// of their own, and a link to that is turned to the next one.
+fn mount_secret(lab: &Lab, volume: &Path, number: u32) {
+    let name = format!("..2026_11_28_09_00_0{number}.123456789");
+    let folder = volume.join(&name);
+    std::fs::create_dir_all(&folder).unwrap();
+    for (from, file) in [(lab.chain(), "tls.crt"), (lab.key(), "tls.key")] {
+        std::fs::copy(from, folder.join(file)).unwrap();
+        std::fs::set_permissions(folder.join(file), PermissionsExt::from_mode(0o440)).unwrap();
+        let _ = symlink(format!("..data/{file}"), volume.join(file));
+    }
+    let (data, new) = (volume.join("..data"), volume.join("..data_tmp"));
+    let before = std::fs::read_link(&data).ok();
+    symlink(name, &new).unwrap();
+    std::fs::rename(new, &data).unwrap();
+    before.iter().for_each(|before| std::fs::remove_dir_all(volume.join(before)).unwrap());
+}
+
+/// A server whose pair is in such a volume.
+fn with_secret(lab: &Lab, volume: &Path) -> Server {
+    mount_secret(lab, volume, 1);
+    let config = lab.config("", "");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let text = text.replace(&format!("{:?}", lab.chain()), &format!("{:?}", volume.join("tls.crt")));
+    std::fs::write(
+        &config,
+        text.replace(&format!("{:?}", lab.key()), &format!("{:?}", volume.join("tls.key"))),
+    )
+    .unwrap();
+    start(&config)
+}
+
 #[test]
 fn renewed_certificate_is_taken_without_a_signal_once_its_pair_is_whole() {
-    let lab = Lab::new();
-    let server = serve(&lab);
+    let (lab, pod) = (Lab::new(), Lab::new());
+    let (server, volume) = (serve(&lab), pod.path().join("tls"));
+    let in_pod = with_secret(&pod, &volume);
+    pod.renew(|params| params.distinguished_name.push(rcgen::DnType::CommonName, "turned.test"));
+    assert_names(&text(&in_pod.query(&pod, &[])), &["CN=ntp.test"]);
+    mount_secret(&pod, &volume, 2);
     // A look each half minute.
     let wait = |words: &str| {
         wait_within(3 * PATIENCE, words, || server.process.log().contains(words).then_some(()));
@@ -288,6 +344,11 @@ fn renewed_certificate_is_taken_without_a_signal_once_its_pair_is_whole() {
     assert_names(&text(&server.query(&lab, &[])), &["CN=renewed.test"]);
     assert_eq!((metric("reloads_total"), metric("refused")), (1.0, 0.0));
     assert!(metric("reloaded_timestamp_seconds") > 1.7e9);
+    // That of the volume has long been taken, once, and with both files of the same folder.
+    assert_names(&text(&in_pod.query(&pod, &[])), &["CN=turned.test"]);
+    let metric =
+        |name: &str| in_pod.of_certificate(&format!("nts_ke_certificate_{name}"), &volume.join("tls.crt"));
+    assert_eq!((metric("reloads_total"), metric("reload_failures_total")), (1.0, 0.0));
 }
 
 #[test]

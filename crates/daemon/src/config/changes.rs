@@ -56,6 +56,8 @@ impl Config {
             antp,
             fleet,
             metrics,
+            // It follows from the directory, and stays where that was at the start.
+            state: _,
             file: _,
         } = newer;
         changes.take("server.allow or server.deny", &mut now.allow, allow);

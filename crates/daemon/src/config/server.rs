@@ -7,6 +7,7 @@ use authentick_net::engine::BATCH_SIZE;
 use authentick_wire::header::ReferenceId;
 
 use super::{Config, ConfigError, Resolver, raw};
+use crate::keystore::StateDirectory;
 
 const LISTEN: &str = "server.listen";
 /// Where the time zone database has its list.
@@ -67,6 +68,7 @@ impl Resolver<'_> {
         let contain = server.containment.as_deref();
         let contain = self.word("server.containment", contain, "containment", &containments)?;
         let state_directory = server.state_directory.as_deref().unwrap_or("/var/lib/authentick");
+        let state_directory = self.absolute("server.state-directory", state_directory)?;
         let everyone = || ["0.0.0.0/0", "::/0"].map(str::to_owned).into();
         let (rate_limit, per_second) = (&server.rate_limit, server.rate_limit.requests_per_second);
         let listen = self.addresses(LISTEN, server.listen.clone(), ["0.0.0.0:123", "[::]:123"])?;
@@ -95,7 +97,8 @@ impl Resolver<'_> {
             engine,
             leap_seconds: self.leap_seconds(server.leap_seconds.as_deref(), &reference)?,
             reference,
-            state_directory: self.absolute("server.state-directory", state_directory)?,
+            state: StateDirectory::of(&state_directory),
+            state_directory,
             user: server.user.clone().unwrap_or_else(|| "authentick".to_owned()),
             // A sanitizer opens files and traces threads of its process. No build that is shipped has one.
             contain: contain && !cfg!(authentick_sanitizer),

@@ -42,7 +42,7 @@ pub(super) fn readable(config: &Config) -> BTreeSet<PathBuf> {
 /// servers of `config`; returns what is in force, for a message.
 pub(super) fn restrict(readable: &BTreeSet<PathBuf>, config: &Config) -> Result<String, String> {
     let ports: BTreeSet<u16> = config.memcached_servers().map(|server| server.port()).collect();
-    let status = enforce(readable, [config.state_directory.as_path()], &ports, NEWEST);
+    let status = enforce(readable, [config.state.path()], &ports, NEWEST);
     version_of(&status.map_err(|error| error.to_string())?).map(|version| format!("Landlock {version}"))
 }
 

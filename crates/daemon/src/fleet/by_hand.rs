@@ -135,7 +135,7 @@ impl<K: FleetKind> Hand<K> {
         };
         let settings = K::settings(config).filter(|keys| keys.are_shared()).ok_or_else(unshared)?;
         let seals = preflight::load_seal(config)?.ok_or_else(no_fleet)?;
-        let disk = Disk::new(&config.state_directory);
+        let disk = Disk::new(&config.state);
         let entropy =
             || Entropy::from_system().map_err(|error| StoreError::Io(disk.path().to_owned(), error));
         let servers = fleet.servers.iter().map(|address| Ok(Server::new(*address, entropy()?)));
@@ -186,6 +186,7 @@ impl<K: FleetKind> Hand<K> {
 
     fn look(&mut self) -> Result<Seen<K>, StoreError> {
         self.source.now = unix_seconds();
+        self.disk.file().check()?;
         let OnDisk { kept, version } = self.disk.read()?;
         let Fleet { id, node: me, members, start, .. } = &self.fleet;
         let nonce = self.source.entropy.array();

@@ -7,10 +7,15 @@ use std::time::Duration;
 use authentick_fleet::Kept;
 
 use super::keys::{FleetKind, Shared};
-use crate::keystore::{SecretFile, StoreError, Swap, Version};
+use crate::keystore::{SecretFile, StateDirectory, StoreError, Swap, Version};
 
 /// Octets of the file: a document of the largest size, and as much again for what stands beside it.
 const FILE_SIZE_MAX: u64 = 512 << 10;
+
+/// The name of the file of one kind of keys, which are called `keys`.
+pub(crate) fn name(keys: &str) -> String {
+    format!("fleet-{keys}")
+}
 
 /// The file of one kind of keys.
 #[derive(Debug)]
@@ -26,9 +31,8 @@ pub(super) struct OnDisk<K> {
 }
 
 impl<K: FleetKind> Disk<K> {
-    pub(super) fn new(directory: &Path) -> Self {
-        let name = format!("fleet-{}", K::NAME);
-        Disk { file: SecretFile::new(directory, &name, FILE_SIZE_MAX), kind: PhantomData }
+    pub(super) fn new(directory: &StateDirectory) -> Self {
+        Disk { file: SecretFile::new(directory, &name(K::NAME), FILE_SIZE_MAX), kind: PhantomData }
     }
 
     pub(super) const fn file(&self) -> &SecretFile {

@@ -12,7 +12,7 @@
 
 pub mod by_hand;
 mod desk;
-mod disk;
+pub(crate) mod disk;
 mod found;
 mod heard;
 mod keys;
@@ -64,7 +64,7 @@ impl FleetStores {
         fn store<K: FleetKind>(config: &Config, bell: &Arc<Bell>) -> Option<Arc<FleetStore<K>>> {
             let keys = K::settings(config).filter(|keys| keys.are_shared())?;
             let fleet = config.fleet.clone()?;
-            Some(Arc::new(FleetStore::new(fleet, keys.keep, &config.state_directory, bell)))
+            Some(Arc::new(FleetStore::new(fleet, keys.keep, &config.state, bell)))
         }
         let bell = Arc::default();
         FleetStores { cookie_keys: store(config, &bell), state_keys: store(config, &bell), bell }

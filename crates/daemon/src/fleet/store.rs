@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,7 +22,9 @@ use super::keys::{FleetKind, Shared, Source};
 use super::status::a_second;
 use crate::config::Fleet;
 use crate::keystore::file::FileStore;
-use crate::keystore::{Held, KeyStore, News, Rotated, Rotation, SecretFile, StoreError, Swap, Version};
+use crate::keystore::{
+    Held, KeyStore, News, Rotated, Rotation, SecretFile, StateDirectory, StoreError, Swap, Version,
+};
 use crate::lock::{AT_START, OF_A_RUNNING_SERVER};
 
 /// The store of one kind of keys.
@@ -85,7 +86,7 @@ impl<K> fmt::Debug for FleetStore<K> {
 impl<K: FleetKind> FleetStore<K> {
     /// The store of the node that a configuration names, in a state directory.
     #[must_use]
-    pub(crate) fn new(fleet: Fleet, keep: usize, directory: &Path, bell: &Arc<Bell>) -> Self {
+    pub(crate) fn new(fleet: Fleet, keep: usize, directory: &StateDirectory, bell: &Arc<Bell>) -> Self {
         let disk = Disk::new(directory);
         FleetStore {
             alone: FileStore::new(directory),

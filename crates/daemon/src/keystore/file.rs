@@ -13,7 +13,7 @@ use std::time::Duration;
 use authentick_net::privilege::User;
 use zeroize::Zeroizing;
 
-use super::directory;
+use super::directory::StateDirectory;
 use super::error::StoreError;
 use super::lines::parse;
 use super::{Held, KeyKind, KeyStore, Swap, Version};
@@ -27,7 +27,7 @@ pub(super) const FILE_SIZE_MAX: u64 = 64 * 1024;
 /// A file of secrets in a state directory, which is replaced as a whole and under a lock.
 #[derive(Debug)]
 pub struct SecretFile {
-    directory: PathBuf,
+    directory: StateDirectory,
     path: PathBuf,
     /// Octets, at most.
     size_max: u64,
@@ -35,8 +35,8 @@ pub struct SecretFile {
 
 impl SecretFile {
     /// The file of this name in `directory`, of at most `size_max` octets; neither need exist yet.
-    pub(crate) fn new(directory: &Path, name: &str, size_max: u64) -> Self {
-        SecretFile { path: directory.join(name), directory: directory.to_owned(), size_max }
+    pub(crate) fn new(directory: &StateDirectory, name: &str, size_max: u64) -> Self {
+        SecretFile { path: directory.path().join(name), directory: directory.clone(), size_max }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -74,7 +74,7 @@ impl SecretFile {
     /// # Errors
     /// If it cannot be made, or is open to others.
     pub(crate) fn prepare(&self, owner: Option<&User>) -> Result<(), StoreError> {
-        directory::prepare(&self.directory, owner)
+        self.directory.prepare(owner)
     }
 
     /// Checks the directory, as [`KeyStore::check`] does.
@@ -82,7 +82,7 @@ impl SecretFile {
     /// # Errors
     /// If it is open to others, or something else.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        directory::check(&self.directory)
+        self.directory.check()
     }
 
     fn lock(&self, patience: Duration) -> Result<Lock, StoreError> {
@@ -97,8 +97,8 @@ impl SecretFile {
     /// User and group of the directory, to whom a file that root makes in it belongs: the server may not be root any
     /// more.
     fn owner(&self) -> Result<(u32, u32), StoreError> {
-        let directory =
-            fs::metadata(&self.directory).map_err(|error| refused((self.directory.clone(), error)))?;
+        let path = self.directory.path();
+        let directory = fs::metadata(path).map_err(|error| refused((path.to_owned(), error)))?;
         Ok((directory.uid(), directory.gid()))
     }
 }
@@ -112,7 +112,7 @@ pub(crate) struct FileStore<K> {
 
 impl<K: KeyKind> FileStore<K> {
     /// The key file of `directory`, which need not exist yet.
-    pub(crate) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &StateDirectory) -> Self {
         FileStore { file: SecretFile::new(directory, K::NAME, FILE_SIZE_MAX), kind: PhantomData }
     }
 }
@@ -188,7 +188,7 @@ mod tests {
 
     fn store() -> (tempfile::TempDir, KeyFile) {
         let directory = tempfile::tempdir().unwrap();
-        let file = KeyFile::new(&directory.path().join("state"));
+        let file = KeyFile::new(&StateDirectory::of(&directory.path().join("state")));
         file.prepare(None).unwrap();
         (directory, file)
     }
@@ -267,7 +267,7 @@ mod tests {
         let mut entropy = Entropy::from_seed(1);
         let first = file.load_or_create(1000, &mut entropy).unwrap().keys;
         // A directory in the way of the new file: writing fails for root too.
-        fs::create_dir(file.file.directory.join("cookie-keys.new")).unwrap();
+        fs::create_dir(file.file.directory.path().join("cookie-keys.new")).unwrap();
         let error = file.rotate(&first, rotation(1, 2000), &mut entropy).unwrap_err();
         assert!(matches!(error, StoreError::Io(..)), "{error}");
         assert_eq!(ids(&file.load().unwrap().unwrap().keys), ids(&first));
@@ -280,10 +280,10 @@ mod tests {
         fs::set_permissions(&file.file.path, fs::Permissions::from_mode(0o640)).unwrap();
         let error = file.load().unwrap_err();
         assert!(error.remedy().starts_with("run: chmod 600 "), "{}", error.remedy());
-        fs::set_permissions(&file.file.directory, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(file.file.directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let error = file.prepare(None).unwrap_err();
         assert!(error.remedy().starts_with("run: chmod 700 "), "{}", error.remedy());
-        let file = KeyFile::new(&file.file.path);
+        let file = KeyFile::new(&StateDirectory::of(&file.file.path));
         assert!(matches!(file.prepare(None), Err(StoreError::NotADirectory(_))));
     }
 

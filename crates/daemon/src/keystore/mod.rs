@@ -10,7 +10,7 @@ pub(crate) mod age;
 pub mod by_hand;
 mod cfnts;
 mod cookie;
-pub(crate) mod directory;
+mod directory;
 mod error;
 pub(crate) mod file;
 mod follow;
@@ -40,6 +40,7 @@ use crate::lock;
 
 pub use self::cfnts::CfntsStore;
 pub(crate) use self::cfnts::{Counters as CfntsCounters, Master};
+pub use self::directory::StateDirectory;
 pub use self::error::StoreError;
 pub use self::file::SecretFile;
 pub(crate) use self::follow::FollowedFile;
@@ -370,9 +371,9 @@ impl Stores {
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let fleet = FleetStores::of(config);
-        let cfnts = config.cfnts().map(|cfnts| {
-            Arc::new(CfntsStore::new(cfnts.clone(), &config.state_directory, Arc::new(SystemClock)))
-        });
+        let cfnts = config
+            .cfnts()
+            .map(|cfnts| Arc::new(CfntsStore::new(cfnts.clone(), &config.state, Arc::new(SystemClock))));
         let in_hours = cfnts.as_ref().map(|store| Arc::clone(store) as Arc<dyn KeyStore<KeySet>>);
         Stores {
             cookie_keys: in_hours.unwrap_or_else(|| store(config, fleet.cookie_keys.as_ref())),
@@ -405,9 +406,10 @@ impl Stores {
     /// Files in a state directory, which need not exist yet.
     #[must_use]
     pub fn in_directory(directory: &Path) -> Self {
+        let directory = StateDirectory::of(directory);
         Stores {
-            cookie_keys: Arc::new(FileStore::<KeySet>::new(directory)),
-            state_keys: Arc::new(FileStore::<StateKeys>::new(directory)),
+            cookie_keys: Arc::new(FileStore::<KeySet>::new(&directory)),
+            state_keys: Arc::new(FileStore::<StateKeys>::new(&directory)),
             fleet: FleetStores::default(),
             cfnts: None,
         }
@@ -416,7 +418,7 @@ impl Stores {
 
 /// Where a configuration has the keys of one kind; `shared` is the store of the fleet, if it shares them.
 fn store<K: FleetKind>(config: &Config, shared: Option<&Arc<FleetStore<K>>>) -> Arc<dyn KeyStore<K>> {
-    let file = || Arc::new(FileStore::<K>::new(&config.state_directory)) as Arc<_>;
+    let file = || Arc::new(FileStore::<K>::new(&config.state)) as Arc<_>;
     match K::settings(config).map(|keys| &keys.store) {
         // Of CFNTS's layout are cookie keys alone, whose store is made before.
         None | Some(StoreKind::File | StoreKind::Cfnts(_)) => file(),

@@ -128,6 +128,7 @@ impl KeyKind for StateKeys {
 
 #[cfg(test)]
 mod tests {
+    use super::super::directory::StateDirectory;
     use std::os::unix::fs::MetadataExt;
 
     use super::super::file::FileStore;
@@ -140,7 +141,7 @@ mod tests {
 
     fn file() -> (tempfile::TempDir, StateKeyFile) {
         let directory = tempfile::tempdir().unwrap();
-        let file = StateKeyFile::new(&directory.path().join("state"));
+        let file = StateKeyFile::new(&StateDirectory::of(&directory.path().join("state")));
         file.prepare(None).unwrap();
         (directory, file)
     }

@@ -37,7 +37,7 @@ use crate::guarded::{self, Secrecy, Unreadable};
 use crate::replace::{Refused, replace};
 
 const MAGIC: &str = "authentick-symmetric-uses 1";
-const NAME: &str = "symmetric-uses";
+pub(crate) const NAME: &str = "symmetric-uses";
 const FILE_SIZE_MAX: u64 = 32 << 20;
 
 /// The number on the disk is ahead of the count by so many seconds' uses, and by this at least.

@@ -1,9 +1,8 @@
 //! `authentick keys symmetric`: the keys that a server shares with its clients.
 
-use std::path::PathBuf;
-
 use authentick_crypto::Entropy;
 use authentick_daemon::Config;
+use authentick_daemon::keystore::StateDirectory;
 use authentick_daemon::symmetric::edit::{self, EditError, Order};
 use authentick_daemon::symmetric::uses::Stored;
 use authentick_daemon::symmetric::{Dialect, KeyFile, Keys as Held, notes, shown};
@@ -20,7 +19,7 @@ struct Place {
     file: KeyFile,
     dialect: Dialect,
     /// Where the server keeps their uses, if that is known.
-    state_directory: Option<PathBuf>,
+    state_directory: Option<StateDirectory>,
 }
 
 pub(super) fn run(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Exit, Failure> {
@@ -79,11 +78,11 @@ fn place(arguments: &Keys, symmetric: &SymmetricKeys) -> Result<Place, Failure> 
                 // The server reads it again on SIGHUP, when it is not root any more.
                 file = file.with_owner(&user);
             }
-            (file, format, Some(config.state_directory))
+            (file, format, Some(config.state))
         }
     };
     let dialect = format.unwrap_or(Dialect::Chrony);
-    let state_directory = arguments.state_directory.clone().or(state_directory);
+    let state_directory = arguments.state_directory.as_deref().map(StateDirectory::of).or(state_directory);
     Ok(Place { file, dialect, state_directory })
 }
 
@@ -101,7 +100,7 @@ fn show(place: &Place, keys: &Held, now: u64, json: bool) -> Result<(), Failure>
     let stored = match &place.state_directory {
         None => None,
         Some(directory) => {
-            Stored::load(directory).inspect_err(|error| log::warn!("uses are not known: {error}")).ok()
+            Stored::load(directory.path()).inspect_err(|error| log::warn!("uses are not known: {error}")).ok()
         }
     };
     let path = place.file.path().display();

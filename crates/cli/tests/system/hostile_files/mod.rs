@@ -7,6 +7,7 @@
 mod held;
 mod planted;
 mod rights;
+mod volumes;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};

@@ -4,12 +4,14 @@
 mod schema;
 
 use std::collections::BTreeSet;
+use std::env::VarError;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use authentick_daemon::Config;
+use authentick_daemon::config::{DEFAULT_PATH, Reference};
 use authentick_lab::process::Process;
 use serde_json::Value;
 
@@ -17,7 +19,9 @@ use self::schema::{Schema, documents};
 use crate::lab::{Lab, is_root, program};
 
 /// The number of the image's user.
-const USER: u64 = 65532;
+const USER: u64 = 10001;
+/// The address of a node.
+const HOST_IP: &str = "192.0.2.7";
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
@@ -50,9 +54,10 @@ fn object(kind: &str, name: &str) -> Value {
         .unwrap_or_else(|| panic!("no {kind} {name}"))
 }
 
-/// The pod of the template that has this name.
+/// What the pods of the workload with this name are, which may be a pod itself.
 fn pod(kind: &str, name: &str) -> Value {
-    object(kind, name)["spec"]["template"]["spec"].clone()
+    let spec = object(kind, name)["spec"].clone();
+    if kind == "Pod" { spec } else { spec["template"]["spec"].clone() }
 }
 
 fn text(value: &Value) -> &str {
@@ -67,44 +72,69 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("no list: {value}"))
 }
 
-/// What the pod's first container makes of the template for the pod or node `node`, by the very command.
-fn configured(pod: &Value, template: &str, node: &str) -> String {
-    let lab = tempfile::tempdir().unwrap();
-    fs::write(lab.path().join("authentick.toml"), template).unwrap();
-    let container = &pod["initContainers"][0];
-    let made = lab.path().join("made");
-    fs::create_dir(&made).unwrap();
-    let command = text(&container["args"][0])
-        .replace("/template/", &format!("{}/", lab.path().display()))
-        .replace("/etc/authentick/", &format!("{}/", made.display()));
-    assert_eq!(texts(&container["command"]), ["sh", "-euc"].map(str::to_owned).into());
-    assert_eq!(container["env"][0]["name"], "NODE");
-    let status = Command::new("sh").args(["-euc", &command]).env("NODE", node).status().unwrap();
-    assert!(status.success(), "{command}");
-    fs::read_to_string(made.join("authentick.toml")).unwrap()
-}
-
 fn parsed(text: &str) -> Config {
     Config::parse(Path::new("authentick.toml"), text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The configurations of a workload, for the pods or nodes with these names.
+/// The configurations of a workload, for the pods or nodes with these names: what a server reads from the mounted text
+/// with its container's environment.
 fn configurations(kind: &str, name: &str, nodes: &[&str]) -> Vec<Config> {
-    let template = object("ConfigMap", name)["data"]["authentick.toml"].clone();
     let pod = pod(kind, name);
-    nodes.iter().map(|node| parsed(&configured(&pod, text(&template), node))).collect()
+    let container = &pod["containers"][0];
+    let (volume, _) = volume_of(container, Path::new(DEFAULT_PATH));
+    let mounted = list(&pod["volumes"]).iter().find(|mounted| mounted["name"] == *volume).unwrap();
+    let data = object("ConfigMap", text(&mounted["configMap"]["name"]))["data"].clone();
+    let file = text(&data[Path::new(DEFAULT_PATH).file_name().unwrap().to_str().unwrap()]);
+    let variable = |node: &str, name: &str| {
+        let variable = list(&container["env"]).iter().find(|variable| variable["name"] == name);
+        let field = text(&variable.ok_or(VarError::NotPresent)?["valueFrom"]["fieldRef"]["fieldPath"]);
+        // What Kubernetes says of a pod, for which the names stand here.
+        Ok(match field {
+            "metadata.name" | "spec.nodeName" => node.to_owned(),
+            "status.hostIP" => HOST_IP.to_owned(),
+            other => panic!("{other}"),
+        })
+    };
+    let parsed = |node: &&str| Config::parse_in(Path::new(DEFAULT_PATH), file, &|name| variable(node, name));
+    nodes.iter().map(parsed).collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}\n{file}"))
 }
 
-/// Where a container has volumes, each with its name.
-fn mounts(container: &Value) -> Vec<(String, PathBuf)> {
+/// The volume that a container has where `path` is: its name, and where it is mounted.
+fn volume_of<'a>(container: &'a Value, path: &Path) -> (&'a str, &'a Path) {
     let mounts = list(&container["volumeMounts"]).iter();
-    mounts.map(|mount| (text(&mount["name"]).to_owned(), PathBuf::from(text(&mount["mountPath"])))).collect()
+    let mut mounts = mounts.map(|mount| (text(&mount["name"]), Path::new(text(&mount["mountPath"]))));
+    mounts.find(|(_, mount)| path.starts_with(mount)).unwrap_or_else(|| panic!("no volume for {path:?}"))
+}
+
+/// The container has the secrets that the configuration names, readable for the server's group alone; and what holds of
+/// every container.
+fn check_container(config: &Config, pod: &Value) {
+    let container = &pod["containers"][0];
+    for file in secrets_of(config) {
+        let (secret, mount) = volume_of(container, &file);
+        assert_eq!(file.parent(), Some(mount));
+        let secret = list(&pod["volumes"]).iter().find(|volume| volume["name"] == *secret).unwrap();
+        assert_eq!(secret["secret"]["defaultMode"], 0o440, "{file:?}");
+    }
+    assert_eq!(pod["securityContext"]["fsGroup"], USER);
+    assert!(pod["initContainers"].is_null() && list(&pod["containers"]).len() == 1, "nothing else is run");
+    let security = &container["securityContext"];
+    assert_eq!(security["allowPrivilegeEscalation"], false);
+    assert_eq!(security["readOnlyRootFilesystem"], true);
+    assert_eq!(texts(&security["capabilities"]["drop"]), ["ALL".to_owned()].into());
+    assert!(container["resources"]["requests"]["memory"].is_string());
+}
+
+/// The number of a container's port: itself, or that of this name.
+fn port_of(container: &Value, port: &Value) -> u64 {
+    let named = || list(&container["ports"]).iter().find(|named| named["name"] == *port).unwrap();
+    port.as_u64().unwrap_or_else(|| named()["containerPort"].as_u64().unwrap())
 }
 
 #[test]
 fn manifests_for_kubernetes_fit_its_schema() {
     let (schema, objects) = (kubernetes(), objects());
-    assert!(objects.len() >= 12, "{}", objects.len());
+    assert!(objects.len() >= 15, "{}", objects.len());
     for object in &objects {
         let name = &object["metadata"]["name"];
         assert_eq!(schema.problems_of_object(object), [""; 0], "{} {name}", object["kind"]);
@@ -121,6 +151,10 @@ fn manifests_for_kubernetes_fit_its_schema() {
         ("ntp.yaml", "containerPort: 123", "containerPort: ntp"),
         ("ntp.yaml", "defaultMode: 288", "defaultMode: r--r-----"),
         ("ntp.yaml", "kind: DaemonSet", "kind: DeamonSet"),
+        ("pod.yaml", "kind: Pod\n", "kind: Pot\n"),
+        ("pod.yaml", "hostPort: 123", "hostport: 123"),
+        ("pod.yaml", "fieldPath:", "field:"),
+        ("pod.yaml", "claimName:", "claim:"),
         ("memcached.yaml", "podSelector:", "selector:"),
         ("memcached.yaml", "image: memcached:1.6-bookworm", "picture: memcached"),
     ] {
@@ -226,45 +260,18 @@ fn pods_have_what_their_servers_need_and_accept() {
     {
         let (config, pod) = (configurations(kind, name, &[node]).remove(0), pod(kind, name));
         let container = &pod["containers"][0];
-        let mounts = mounts(container);
-        let volume = |path: &Path| {
-            let found = mounts.iter().find(|(_, mount)| path.starts_with(mount));
-            found.unwrap_or_else(|| panic!("{name}: no volume for {path:?}")).clone()
-        };
-        // The root of a volume belongs to the cluster, with rights that no state directory may have.
-        let (state, mount) = volume(&config.state_directory);
-        assert_eq!(config.state_directory.parent(), Some(&*mount), "{state}");
-        let volumes = list(&pod["volumes"]);
-        for file in secrets_of(&config) {
-            let (secret, mount) = volume(&file);
-            assert_eq!(file.parent(), Some(&*mount));
-            let secret = volumes.iter().find(|volume| volume["name"] == secret).unwrap();
-            assert_eq!(secret["secret"]["defaultMode"], 0o440, "{file:?}");
-        }
-        volume(Path::new(authentick_daemon::config::DEFAULT_PATH));
-        let security = &pod["securityContext"];
-        assert_eq!(security["fsGroup"], USER);
+        check_container(&config, &pod);
+        // The root of a volume belongs to the cluster.
+        let (state, mount) = volume_of(container, &config.state_directory);
+        assert_eq!(config.state_directory.parent(), Some(mount), "{state}");
         let is_claimed = object(kind, name)["spec"]["volumeClaimTemplates"].is_array();
         if is_claimed {
-            assert_eq!(security["fsGroupChangePolicy"], "OnRootMismatch");
-        }
-        for container in list(&pod["initContainers"]).iter().chain([container]) {
-            let security = &container["securityContext"];
-            assert_eq!(security["allowPrivilegeEscalation"], false);
-            assert_eq!(security["readOnlyRootFilesystem"], true);
-            assert_eq!(texts(&security["capabilities"]["drop"]), ["ALL".to_owned()].into());
+            assert_eq!(pod["securityContext"]["fsGroupChangePolicy"], "OnRootMismatch");
         }
         let metrics = config.metrics.unwrap().listen;
         let probe = &container["livenessProbe"]["httpGet"];
         assert_eq!(probe["path"], "/healthz");
-        let port = match probe["port"].as_str() {
-            Some(name) => {
-                list(&container["ports"]).iter().find(|port| port["name"] == name).unwrap()["containerPort"]
-                    .clone()
-            }
-            None => probe["port"].clone(),
-        };
-        assert_eq!(port, metrics.port(), "{name}");
+        assert_eq!(port_of(container, &probe["port"]), u64::from(metrics.port()), "{name}");
         assert_eq!(
             probe["host"] == "127.0.0.1",
             metrics.ip().is_loopback(),
@@ -275,14 +282,69 @@ fn pods_have_what_their_servers_need_and_accept() {
         let set = object(kind, name);
         assert_eq!(budget, set["spec"]["template"]["metadata"]["labels"]);
         assert_eq!(set["spec"]["selector"]["matchLabels"], budget);
-        assert!(container["resources"]["requests"]["memory"].is_string());
     }
     let ke = configurations("StatefulSet", "authentick-ke", &["authentick-ke-1"]).remove(0);
     let service = object("Service", "authentick-ke");
     let exchange = ke.nts.unwrap().exchange.unwrap();
     assert_eq!(service["spec"]["ports"][0]["port"], exchange.listen[0].port());
+}
+
+#[test]
+fn single_server_needs_neither_root_nor_capabilities_and_is_reached_on_the_usual_ports() {
+    let (config, pod) =
+        (configurations("Pod", "authentick", &["authentick"]).remove(0), pod("Pod", "authentick"));
+    let container = &pod["containers"][0];
+    check_container(&config, &pod);
+    assert!(container["securityContext"]["capabilities"]["add"].is_null());
+    let security = &pod["securityContext"];
+    assert_eq!((&security["runAsUser"], &security["runAsGroup"]), (&USER.into(), &USER.into()));
+    assert_eq!((&security["runAsNonRoot"], &pod["hostNetwork"]), (&true.into(), &Value::Null));
+    // The root of the volume is opened to the group, and the server keeps to a folder in it.
+    let (state, mount) = volume_of(container, &config.state_directory);
+    assert_eq!(config.state_directory, mount);
+    assert_eq!(security["fsGroupChangePolicy"], "OnRootMismatch");
+    let claim = list(&pod["volumes"]).iter().find(|volume| volume["name"] == *state).unwrap();
+    object("PersistentVolumeClaim", text(&claim["persistentVolumeClaim"]["claimName"]));
+
+    let exchange = config.nts.as_ref().unwrap().exchange.as_ref().unwrap();
+    let ports = [("ntp", config.listen[0], 123), ("ntske", exchange.listen[0], 4460)];
+    for (name, listen, usual) in ports {
+        assert!(listen.port() > 1023 && listen.ip().is_unspecified(), "{listen}");
+        let port = list(&container["ports"]).iter().find(|port| port["name"] == name).unwrap();
+        assert_eq!((&port["containerPort"], &port["hostPort"]), (&listen.port().into(), &usual.into()));
+        assert_eq!(port["protocol"] == "UDP", name == "ntp");
+    }
+    assert_eq!(exchange.advertised[0].port, Some(123), "clients are told where they reach it");
+    assert_eq!(config.reference, Reference::Upstream(format!("{HOST_IP}:11123")));
+    let metrics = config.metrics.unwrap().listen;
+    for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+        let get = &container[probe]["httpGet"];
+        assert_eq!(get["path"], path);
+        assert_eq!(port_of(container, &get["port"]), u64::from(metrics.port()));
+    }
+    assert!(metrics.ip().is_unspecified(), "probes come from the node");
+}
+
+#[test]
+fn image_has_the_user_the_ports_and_the_labels_that_are_relied_on() {
     let image = read("Containerfile");
-    assert!(image.contains(&format!("useradd --uid {USER} --gid {USER} ")) && image.contains("authentick\n"));
+    for part in [
+        format!("useradd --uid {USER} --gid {USER} "),
+        format!("\nUSER {USER}:{USER}\n"),
+        format!("\nARG VERSION={}\n", env!("CARGO_PKG_VERSION")),
+        format!("image.licenses=\"{}\"", env!("CARGO_PKG_LICENSE")),
+        format!("image.description=\"{}\"", env!("CARGO_PKG_DESCRIPTION")),
+        "image.title=\"authentick\"".to_owned(),
+        "image.source=\"$SOURCE\"".to_owned(),
+        "image.version=\"$VERSION\"".to_owned(),
+        "\nSTOPSIGNAL SIGTERM\n".to_owned(),
+        "\nENTRYPOINT [\"/usr/local/bin/authentick\"]\nCMD [\"serve\"]\n".to_owned(),
+    ] {
+        assert!(image.contains(&part), "{part:?} is not in the Containerfile");
+    }
+    let exposed: BTreeSet<&str> =
+        image.lines().find_map(|line| line.strip_prefix("EXPOSE ")).unwrap().split(' ').collect();
+    assert_eq!(exposed, ["123/udp", "4460/tcp", "10123/udp", "14460/tcp"].into());
     assert_eq!(parsed("").user, "authentick");
 }
 

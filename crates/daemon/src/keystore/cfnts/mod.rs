@@ -20,7 +20,6 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -32,6 +31,7 @@ use self::desk::{Desk, Shown};
 pub(crate) use self::hours::Master;
 use self::hours::{FILE_SIZE_MAX, Hour, Kept};
 pub(crate) use self::link::{Counters, Link};
+use super::directory::StateDirectory;
 use super::error::StoreError;
 use super::file::SecretFile;
 use super::{Held, KeyStore, News, Rotated, Rotation, Swap, Version};
@@ -40,7 +40,8 @@ use crate::config::Cfnts;
 use crate::lock::OF_A_RUNNING_SERVER;
 use crate::rotation::PLAUSIBLE_FROM;
 
-const NAME: &str = "cfnts-cookie-keys";
+/// The name of the file that keys are kept in.
+pub(super) const NAME: &str = "cfnts-cookie-keys";
 
 /// The store of cookie keys in CFNTS's layout.
 pub struct CfntsStore {
@@ -90,7 +91,7 @@ impl fmt::Debug for CfntsStore {
 impl CfntsStore {
     /// The store that a configuration names, with a state directory.
     #[must_use]
-    pub fn new(settings: Cfnts, directory: &Path, clock: Arc<dyn HostClock>) -> Self {
+    pub fn new(settings: Cfnts, directory: &StateDirectory, clock: Arc<dyn HostClock>) -> Self {
         let file = SecretFile::new(directory, NAME, FILE_SIZE_MAX);
         CfntsStore {
             counters: Arc::new(Counters::new(settings.server)),

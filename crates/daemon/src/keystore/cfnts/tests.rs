@@ -72,7 +72,8 @@ impl Site {
     fn start(folder: TempDir, server: SocketAddr, time: u64, seed: u64) -> Self {
         let clock = Arc::new(Clock { wall: AtomicU64::new(time), boot: AtomicU64::new(0) });
         let settings = Cfnts { server, master_key: folder.path().join("master") };
-        let store = CfntsStore::new(settings, &folder.path().join("state"), clock.clone());
+        let store =
+            CfntsStore::new(settings, &StateDirectory::of(&folder.path().join("state")), clock.clone());
         store.prepare(None).unwrap();
         let (store, mut entropy) = (Arc::new(store), Entropy::from_seed(seed));
         let link = store.link(Entropy::from_seed(seed + 1000));
@@ -361,7 +362,8 @@ fn commands_show_the_keys_and_change_none() {
     assert!(error.to_string().contains("not changed by hand"), "{error}");
     site.run();
     let settings = Cfnts { server: site.server, master_key: site.folder.path().join("master") };
-    let store = CfntsStore::new(settings, &site.folder.path().join("state"), site.clock.clone());
+    let store =
+        CfntsStore::new(settings, &StateDirectory::of(&site.folder.path().join("state")), site.clock.clone());
     assert_eq!(by_hand::load(&store).unwrap().keys.keys().count(), 26);
     let error = by_hand::rotate(&store, None, None, 0, &mut entropy).unwrap_err();
     assert!(error.remedy().contains("master-key"), "{}", error.remedy());
