@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn variables_are_replaced_in_arrays_and_tables_and_nowhere_else() {
-        let text = "# ${NONE}\n\"${NONE}\" = 1 # ${\n[a]\nb = [1, \"${_9}\", [\"x${_9}\"]]\n[[a.c]]\nd = { e = \"${_9}\" }\n";
+        let text = "# ${NONE}\n\"${NONE}\" = 1 # ${\n[a]\nb = [1, \"${_9}\", [\"x${_9}\"]]\n[[a.c]]\n\
+                    d = { e = \"${_9}\" }\n";
         let expected =
             "\"${NONE}\" = 1\n[a]\nb = [1, \"nine\", [\"xnine\"]]\n[[a.c]]\nd = { e = \"nine\" }\n";
         assert_eq!(filled(text).unwrap(), toml::from_str::<Value>(expected).unwrap());

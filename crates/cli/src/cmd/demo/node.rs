@@ -99,7 +99,8 @@ fn configuration(folder: &Path) -> Result<Config, Failure> {
         let identity = identity(folder, &issuer, name, key)?;
         write!(text, "[antp.{name}]\n{identity}").expect("writing to a string cannot fail");
     }
-    Ok(Config::parse(&folder.join("demo.toml"), &text)?)
+    // The folder's path may have a dollar sign, which is none of a variable.
+    Ok(Config::parse(&folder.join("demo.toml"), &text.replace('$', "$$"))?)
 }
 
 /// Makes a certificate for `key`; returns the lines of the configuration that name both.

@@ -17,8 +17,8 @@ use crate::output;
 /// What comes after keys were changed.
 const TAKEN: &str =
     "this node's server takes this over within a second, or when it starts, and tells the others";
-const WRITES: &str = "this node writes the fleet's keys from now on: say so in fleet.writer of its configuration and in \
-                      that of the node that did, and restart both servers";
+const WRITES: &str = "this node writes the fleet's keys from now on: say so in fleet.writer of its configuration and \
+                      in that of the node that did, and restart both servers";
 
 pub(super) fn run<K: FleetKind>(arguments: &Keys, verb: &FleetVerb) -> Result<Exit, Failure> {
     let (keys, then) = match verb {

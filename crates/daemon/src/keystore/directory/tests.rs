@@ -1,3 +1,5 @@
+//! Where state is, for each kind of directory, and what is refused there.
+
 use std::os::unix::fs::{chown, symlink};
 
 use tempfile::TempDir;
