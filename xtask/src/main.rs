@@ -3,6 +3,7 @@
 //! Nothing here is shipped, and nothing here installs anything on the system.
 #![forbid(unsafe_code)]
 
+mod booted;
 mod ci;
 mod fuzz;
 mod memcheck;
@@ -55,6 +56,15 @@ enum Task {
         /// Run one step alone
         #[arg(long, value_name = "STEP")]
         only: Option<ci::Step>,
+    },
+    /// Prove the package in a Debian 12 that is booted for it; needs root's rights
+    Booted {
+        /// The package; the newest in target/package unless it is named
+        #[arg(long, value_name = "FILE")]
+        package: Option<PathBuf>,
+        /// What is proved; all of it unless named
+        #[arg(value_name = "PROOF")]
+        proofs: Vec<booted::Proof>,
     },
     /// Run fuzz targets, one per processor at a time, and keep the inputs that reach new code
     Fuzz {
@@ -118,6 +128,9 @@ fn main() -> ExitCode {
         Task::Peers { require } => peers::provide(&root, require).map(drop),
         Task::Test { require_peers, arguments } => test::run(&root, require_peers, &arguments),
         Task::Ci { only } => ci::run(&root, only),
+        Task::Booted { package, proofs } => booted::run(&root, package, &proofs).map(|skipped| {
+            skipped.into_iter().for_each(|reason| println!("skipped: {reason}"));
+        }),
         Task::Fuzz { seconds, targets } => fuzz::run(&root, seconds, &targets, true),
         Task::Sanitize { which, tests } => sanitize::run(&root, which, &tests),
         Task::Nightly { list: true, parts, .. } => nightly::list(&root, &parts),

@@ -1,0 +1,52 @@
+//! What Debian's own programs say of the package: piuparts installs and purges it in a system of its own, and lintian
+//! reads it. Both run in a copy of the image, with this machine's network: piuparts fetches what the package needs.
+
+use std::process::{Command, Stdio};
+
+use super::Report;
+use super::image::{self, Image};
+use super::limited::{self, MINUTE, Running};
+use super::package::Package;
+
+/// Arguments: the image, an empty folder, the image that packages are installed in, the package, the mirror.
+const JUDGE: &str = r#"
+image=$1 folder=$2 base=$3 package=$4 mirror=$5
+mount -t tmpfs -o mode=755,size=75% judge "$folder"
+mkdir "$folder/upper" "$folder/work" "$folder/root"
+mount -t overlay -o "lowerdir=$image,upperdir=$folder/upper,workdir=$folder/work" judge "$folder/root"
+root=$folder/root
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mkdir "$root/srv/base"
+mount --bind "$base" "$root/srv/base"
+cp "$package" "$root/srv/$(basename "$package")"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+deb=/srv/$(basename "$package")
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin
+status=0
+chroot "$root" lintian --allow-root --fail-on error,warning "$deb" || status=1
+chroot "$root" piuparts --distribution bookworm --mirror "$mirror main" --existing-chroot /srv/base --skip-minimize \
+    --no-eatmydata --install-purge-install "$deb" > "$folder/piuparts" 2>&1 || status=1
+grep -E ' (ERROR|WARN|PASS|FAIL)|^[0-9m. ]*(INFO: PASS|ERROR)|  (owned by|/)' "$folder/piuparts" || tail "$folder/piuparts"
+exit $status
+"#;
+
+pub(crate) fn prove(
+    judging: &Image,
+    base: &Image,
+    package: &Package,
+    report: &mut Report,
+) -> Result<(), String> {
+    let parent = judging.folder.parent().unwrap_or(&judging.folder);
+    let io = |error| format!("{}: {error}", parent.display());
+    let folder = tempfile::Builder::new().prefix("judge-").tempdir_in(parent).map_err(io)?;
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--mount-proc"]);
+    command.args(["--kill-child=KILL", "sh", "-euc", JUDGE, "sh"]);
+    command.arg(&judging.folder).arg(folder.path()).arg(&base.folder).arg(&package.file).arg(image::mirror()?);
+    let said = Running::start(&mut command, Stdio::null(), 8 * MINUTE)?.finish()?;
+    said.text().lines().for_each(|line| report.say(line));
+    limited::succeeded("lintian and piuparts", &said)?;
+    report.count("judges", 2, "programs");
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! Nothing is lost when the server is restarted, upgraded or killed while it is asked.
+
+use std::thread;
+use std::time::Duration;
+
+use super::chrony::{self, AuthData};
+use super::limited;
+use super::load::{Counts, Load};
+use super::machine::Machine;
+use super::package::Package;
+use super::{Report, certificates, server};
+
+/// Requests a second under each scheme.
+const RATE_RPS: u32 = 10_000;
+/// Between two events: systemd lets a unit start five times in ten seconds.
+const PAUSE: Duration = Duration::from_millis(2_500);
+/// What an event may take.
+const EVENT_TIME: Duration = Duration::from_secs(2);
+/// Before the first event: generators exchange keys, and clients have had answers.
+const START: Duration = Duration::from_secs(4);
+
+/// What is done to the server while it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Restart,
+    Upgrade,
+    Kill,
+}
+
+pub(crate) fn prove(machine: &Machine, package: &Package, report: &mut Report) -> Result<(), String> {
+    package.install(machine)?;
+    certificates::make(machine)?;
+    server::configure(machine, server::ONE_PAIR)?;
+    let before = chrony::start(machine, certificates::NAME, certificates::AUTHORITY)?;
+    let newer = package.newer(machine)?;
+
+    let orderly = [Event::Restart, Event::Upgrade, Event::Restart];
+    for (scheme, counts) in under_load(machine, &orderly, &newer)? {
+        report.say(&format!("restarts and an upgrade: {scheme}: {counts}"));
+        nothing_lost(scheme, &counts, 0)?;
+        report.count("restart-requests", counts.sent, "requests");
+    }
+    let kills = [Event::Kill, Event::Kill, Event::Kill];
+    let mut lost = 0;
+    for (scheme, counts) in under_load(machine, &kills, &newer)? {
+        report.say(&format!("kills: {scheme}: {counts}"));
+        lost += counts.lost;
+        report.count("restart-requests", counts.sent, "requests");
+        nothing_lost(scheme, &counts, kills.len() as u64 * server::READ_COUNT_MAX)?;
+    }
+    if lost > kills.len() as u64 * server::READ_COUNT_MAX {
+        return Err(format!("kills: {lost} lost, more than what killed processes can have read"));
+    }
+    report.count("restart-lost-in-killed", lost, "requests");
+    report.count("restarts", (orderly.len() + kills.len()) as u64, "restarts");
+
+    let after = chrony::authdata(machine)?;
+    report.say(&format!("chronyd: before {before:?}, after {after:?}"));
+    same_keys(&before, &after)
+}
+
+/// Loads the server under both schemes while things happen to it.
+fn under_load(
+    machine: &Machine,
+    events: &[Event],
+    newer: &str,
+) -> Result<[(&'static str, Counts); 2], String> {
+    let seconds = (START + (EVENT_TIME + PAUSE) * events.len() as u32).as_secs();
+    let mut plain = Load::start(machine, "plain", certificates::NAME, RATE_RPS, seconds)?;
+    let secured = format!("{} --ca {}", certificates::NAME, certificates::AUTHORITY);
+    let mut nts = Load::start(machine, "nts", &secured, RATE_RPS, seconds)?;
+    thread::sleep(START);
+    for event in events {
+        happen(machine, *event, newer)?;
+        thread::sleep(PAUSE);
+    }
+    if !plain.is_running()? || !nts.is_running()? {
+        return Err("a load had ended before all had happened that it was to see".to_owned());
+    }
+    Ok([("plain", plain.finish(machine)?), ("nts", nts.finish(machine)?)])
+}
+
+/// Does something to the server, and waits until another process serves.
+fn happen(machine: &Machine, event: Event, newer: &str) -> Result<(), String> {
+    let process = || machine.show(server::UNIT, "MainPID");
+    let old = process()?;
+    machine.succeed(&match event {
+        Event::Restart => format!("systemctl restart {}", server::UNIT),
+        Event::Upgrade => format!("dpkg --install {newer}"),
+        Event::Kill => format!("kill -KILL {old}"),
+    })?;
+    limited::until("another process serves", Duration::from_secs(10), || {
+        match (machine.show(server::UNIT, "ActiveState")?.as_str(), process()?) {
+            ("active", new) if new != old && new != "0" => Ok(()),
+            (state, new) => Err(format!("after {event:?}: {state}, process {new} after {old}")),
+        }
+    })
+}
+
+/// At most `allowed` requests had no answer, and none a wrong one; and requests were made.
+fn nothing_lost(scheme: &str, counts: &Counts, allowed: u64) -> Result<(), String> {
+    let due = counts.sent + counts.skipped;
+    match counts {
+        Counts { lost, .. } if *lost > allowed => {
+            Err(format!("{scheme}: {lost} lost, {allowed} at most can be explained"))
+        }
+        Counts { invalid: 1.., .. } => Err(format!("{scheme}: invalid answers: {counts}")),
+        Counts { skipped, .. } if skipped * 2 > due => {
+            Err(format!("{scheme}: this machine is too busy: {skipped} of {due} requests could not be made"))
+        }
+        Counts { .. } => Ok(()),
+    }
+}
+
+/// A client has had no NTSN, and needed no key exchange.
+fn same_keys(before: &AuthData, after: &AuthData) -> Result<(), String> {
+    match after {
+        AuthData { nak_count: 1.., .. } => Err(format!("chronyd was sent NTSN: {after:?}")),
+        AuthData { key_id, .. } if *key_id != before.key_id => {
+            Err(format!("chronyd has exchanged keys again: {before:?}, then {after:?}"))
+        }
+        AuthData { cookie_count: 0, .. } => Err(format!("chronyd has no cookie left: {after:?}")),
+        AuthData { .. } => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(sent: u64, lost: u64, invalid: u64, skipped: u64) -> Counts {
+        let answered = sent - lost - invalid;
+        Counts { sent, skipped, answered, lost, invalid, ..Counts::default() }
+    }
+
+    #[test]
+    fn what_is_lost_or_wrong_is_told() {
+        let of = |counts, allowed| nothing_lost("nts", &counts, allowed);
+        assert_eq!(of(counts(100, 0, 0, 0), 0), Ok(()));
+        assert!(of(counts(100, 1, 0, 0), 0).is_err());
+        assert_eq!(of(counts(100, 1, 0, 0), 1), Ok(()));
+        assert!(of(counts(100, 0, 1, 0), 1).is_err());
+        assert!(of(counts(40, 0, 0, 60), 0).unwrap_err().contains("too busy"));
+    }
+
+    #[test]
+    fn client_that_needs_other_keys_is_told() {
+        let data = |key_id, nak_count, cookie_count| AuthData { key_id, nak_count, cookie_count };
+        let of = |after| same_keys(&data(1, 0, 8), &after);
+        assert_eq!(of(data(1, 0, 7)), Ok(()));
+        assert!(of(data(1, 1, 8)).unwrap_err().contains("NTSN"));
+        assert!(of(data(2, 0, 8)).unwrap_err().contains("again"));
+        assert!(of(data(1, 0, 0)).unwrap_err().contains("no cookie"));
+    }
+}
