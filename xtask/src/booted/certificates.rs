@@ -30,8 +30,8 @@ pub(crate) fn make_for(machine: &Machine, name: &str, names: &[&str]) -> Result<
             -days 30 -subj "/CN=authority" -addext basicConstraints=critical,CA:TRUE
         openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -subj "/CN={name}" \
             -addext subjectAltName=DNS:{name} -out request.pem
-        openssl x509 -req -in request.pem -CA {AUTHORITY} -CAkey ca-key.pem -CAcreateserial -days 20 \
-            -copy_extensions copy -out chain.pem
+        openssl x509 -req -in request.pem -CA {AUTHORITY} -CAkey ca-key.pem -CAserial authority.srl \
+            -CAcreateserial -days 20 -copy_extensions copy -out chain.pem
         chmod 644 {AUTHORITY}"#
     ))?;
     Ok(())

@@ -84,13 +84,13 @@ pub(crate) fn run(root: &Path, file: Option<PathBuf>, proofs: &[Proof]) -> Resul
             Ok(()) => println!("{}: proved in {:.0?}", name(proof), start.elapsed()),
             Err(problem) => {
                 eprintln!("{}: {problem}", name(proof));
-                problems.push(format!("{}: {problem}", name(proof)));
+                problems.push(name(proof));
             }
         }
     }
     match problems.as_slice() {
         [] => Ok(None),
-        problems => Err(problems.join("\n")),
+        problems => Err(format!("not proved: {}", problems.join(", "))),
     }
 }
 

@@ -56,7 +56,25 @@ pub(crate) fn prove(machine: &Machine, package: &Package, report: &mut Report) -
 
     let after = chrony::authdata(machine)?;
     report.say(&format!("chronyd: before {before:?}, after {after:?}"));
-    same_keys(&before, &after)
+    same_keys(&before, &after)?;
+    control(machine, report)
+}
+
+/// Without the manager's store for sockets, a restart loses requests: else nothing of the above shows anything.
+fn control(machine: &Machine, report: &Report) -> Result<(), String> {
+    machine.succeed(&format!(
+        "set -e; mkdir -p /run/systemd/system/{0}.d; cd /run/systemd/system/{0}.d
+        printf '[Service]\\nFileDescriptorStoreMax=0\\n' > control.conf
+        systemctl daemon-reload; systemctl stop {0}; systemctl start {0}",
+        server::UNIT
+    ))?;
+    server::is_active(machine)?;
+    let [(_, plain), (_, nts)] = under_load(machine, &[Event::Restart], "")?;
+    report.say(&format!("the control, without the store: {} lost", plain.lost + nts.lost));
+    match plain.lost + nts.lost {
+        0 => Err("without a store for sockets nothing is lost either, so this proves nothing".to_owned()),
+        _ => Ok(()),
+    }
 }
 
 /// Loads the server under both schemes while things happen to it.
