@@ -75,7 +75,7 @@ impl Load {
         machine: &Machine,
         scheme: &str,
         target: &str,
-        rate: u32,
+        rate: u64,
         seconds: u64,
     ) -> Result<Self, String> {
         let host = target.split([':', ' ']).next().unwrap_or_default();

@@ -15,7 +15,7 @@ const RENEWAL_COUNT: usize = 2;
 /// How soon a renewed certificate is to be shown.
 const SHOWN_WITHIN: Duration = Duration::from_secs(60);
 /// Key exchanges a second for each name; a prefix may make twenty.
-const RATE_RPS: u32 = 8;
+const RATE_RPS: u64 = 8;
 /// The longest load; it ends when the renewals are done.
 const LOAD_SECONDS: u64 = 200;
 /// What the clients trust: pebble's root, which it makes when it starts.

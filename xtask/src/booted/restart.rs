@@ -10,8 +10,10 @@ use super::machine::Machine;
 use super::package::Package;
 use super::{Report, certificates, server};
 
-/// Requests a second under each scheme.
-const RATE_RPS: u32 = 10_000;
+/// Requests a second under each scheme, where the kernel lets so many wait.
+const RATE_MAX_RPS: u64 = 10_000;
+/// For so long no process may be there in a restart. What comes meanwhile has to fit into the sockets.
+const GAP: Duration = Duration::from_millis(500);
 /// Between two events: systemd lets a unit start five times in ten seconds.
 const PAUSE: Duration = Duration::from_millis(2_500);
 /// What an event may take.
@@ -33,16 +35,22 @@ pub(crate) fn prove(machine: &Machine, package: &Package, report: &mut Report) -
     server::configure(machine, server::ONE_PAIR)?;
     let before = chrony::start(machine, certificates::NAME, certificates::AUTHORITY)?;
     let newer = package.newer(machine)?;
+    let waiting_count_max = server::waiting_count_max(machine)?;
+    let rate = rate(waiting_count_max);
+    report.say(&format!("{rate} requests a second under each scheme; {waiting_count_max} can wait in the sockets"));
+    if rate < RATE_MAX_RPS {
+        report.say("no more as net.core.rmem_max of this system is small");
+    }
 
     let orderly = [Event::Restart, Event::Upgrade, Event::Restart];
-    for (scheme, counts) in under_load(machine, &orderly, &newer)? {
+    for (scheme, counts) in under_load(machine, rate, &orderly, &newer)? {
         report.say(&format!("restarts and an upgrade: {scheme}: {counts}"));
         nothing_lost(scheme, &counts, 0)?;
         report.count("restart-requests", counts.sent, "requests");
     }
     let kills = [Event::Kill, Event::Kill, Event::Kill];
     let mut lost = 0;
-    for (scheme, counts) in under_load(machine, &kills, &newer)? {
+    for (scheme, counts) in under_load(machine, rate, &kills, &newer)? {
         report.say(&format!("kills: {scheme}: {counts}"));
         lost += counts.lost;
         report.count("restart-requests", counts.sent, "requests");
@@ -57,11 +65,11 @@ pub(crate) fn prove(machine: &Machine, package: &Package, report: &mut Report) -
     let after = chrony::authdata(machine)?;
     report.say(&format!("chronyd: before {before:?}, after {after:?}"));
     same_keys(&before, &after)?;
-    control(machine, report)
+    control(machine, rate, report)
 }
 
 /// Without the manager's store for sockets, a restart loses requests: else nothing of the above shows anything.
-fn control(machine: &Machine, report: &Report) -> Result<(), String> {
+fn control(machine: &Machine, rate: u64, report: &Report) -> Result<(), String> {
     machine.succeed(&format!(
         "set -e; mkdir -p /run/systemd/system/{0}.d; cd /run/systemd/system/{0}.d
         printf '[Service]\\nFileDescriptorStoreMax=0\\n' > control.conf
@@ -69,7 +77,7 @@ fn control(machine: &Machine, report: &Report) -> Result<(), String> {
         server::UNIT
     ))?;
     server::is_active(machine)?;
-    let [(_, plain), (_, nts)] = under_load(machine, &[Event::Restart], "")?;
+    let [(_, plain), (_, nts)] = under_load(machine, rate, &[Event::Restart], "")?;
     report.say(&format!("the control, without the store: {} lost", plain.lost + nts.lost));
     match plain.lost + nts.lost {
         0 => Err("without a store for sockets nothing is lost either, so this proves nothing".to_owned()),
@@ -77,16 +85,23 @@ fn control(machine: &Machine, report: &Report) -> Result<(), String> {
     }
 }
 
+/// At which rate two schemes fill the sockets in no less than [`GAP`].
+fn rate(waiting_count_max: u64) -> u64 {
+    let rate = waiting_count_max as f64 / GAP.as_secs_f64() / 2.0;
+    RATE_MAX_RPS.min(rate as u64)
+}
+
 /// Loads the server under both schemes while things happen to it.
 fn under_load(
     machine: &Machine,
+    rate: u64,
     events: &[Event],
     newer: &str,
 ) -> Result<[(&'static str, Counts); 2], String> {
     let seconds = (START + (EVENT_TIME + PAUSE) * events.len() as u32).as_secs();
-    let mut plain = Load::start(machine, "plain", certificates::NAME, RATE_RPS, seconds)?;
+    let mut plain = Load::start(machine, "plain", certificates::NAME, rate, seconds)?;
     let secured = format!("{} --ca {}", certificates::NAME, certificates::AUTHORITY);
-    let mut nts = Load::start(machine, "nts", &secured, RATE_RPS, seconds)?;
+    let mut nts = Load::start(machine, "nts", &secured, rate, seconds)?;
     thread::sleep(START);
     for event in events {
         happen(machine, *event, newer)?;
@@ -149,6 +164,12 @@ mod tests {
     fn counts(sent: u64, lost: u64, invalid: u64, skipped: u64) -> Counts {
         let answered = sent - lost - invalid;
         Counts { sent, skipped, answered, lost, invalid, ..Counts::default() }
+    }
+
+    #[test]
+    fn rate_is_what_the_sockets_have_room_for() {
+        assert_eq!(rate(20_164), RATE_MAX_RPS);
+        assert_eq!(rate(1_024), 1_024);
     }
 
     #[test]

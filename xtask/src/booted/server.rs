@@ -14,6 +14,9 @@ const BATCH_SIZE: u64 = 64;
 /// As many datagrams as a process can have read and not answered.
 pub(crate) const READ_COUNT_MAX: u64 = WORKER_COUNT * BATCH_SIZE;
 
+/// What the kernel counts for a small datagram that waits, in octets: 768 for it, and some room.
+const DATAGRAM_MEMORY: u64 = 832;
+
 /// Certificates: one, which an administrator has put into the folder of the configuration.
 pub(crate) const ONE_PAIR: &str = r#"
 [nts]
@@ -43,9 +46,34 @@ pub(crate) fn is_active(machine: &Machine) -> Result<(), String> {
     active.map_err(|problem| with_log(machine, &problem))
 }
 
+/// How many datagrams wait in its sockets for time, at most, while no process reads them: those of one worker times the
+/// workers.
+pub(crate) fn waiting_count_max(machine: &Machine) -> Result<u64, String> {
+    let said = machine.succeed("ss --no-header --udp --listening --numeric --memory 'sport = :123'")?;
+    let smallest = said.split_whitespace().filter_map(receive_buffer).min();
+    let smallest = smallest.ok_or_else(|| format!("ss shows no socket for time: {}", said.trim()))?;
+    Ok(smallest / DATAGRAM_MEMORY * WORKER_COUNT)
+}
+
+/// What `skmem:(r0,rb212992,...)` of ss has for the size of the receive buffer, in octets.
+fn receive_buffer(word: &str) -> Option<u64> {
+    word.strip_prefix("skmem:(")?.split(',').find_map(|field| field.strip_prefix("rb")?.parse().ok())
+}
+
 /// A problem, and what the server has logged last.
 pub(crate) fn with_log(machine: &Machine, problem: &str) -> String {
     let log = machine.journal(UNIT).unwrap_or_default();
     let last: Vec<&str> = log.lines().rev().take(8).collect();
     format!("{problem}; its log ends:\n{}", last.into_iter().rev().collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receive_buffer_is_that_of_the_kernel() {
+        assert_eq!(receive_buffer("skmem:(r0,rb8388608,t0,tb212992,f0,w0,o0,bl0,d0)"), Some(8_388_608));
+        assert_eq!(receive_buffer("UNCONN"), None);
+    }
 }
