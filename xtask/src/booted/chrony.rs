@@ -23,7 +23,8 @@ impl AuthData {
         let fields: Vec<&str> = line.trim().split(',').collect();
         let number = |index: usize| fields.get(index)?.parse().ok();
         let is_nts = fields.get(1) == Some(&"NTS");
-        Some(AuthData { key_id: number(2)?, nak_count: number(7)?, cookie_count: number(8)? }).filter(|_| is_nts)
+        Some(AuthData { key_id: number(2)?, nak_count: number(7)?, cookie_count: number(8)? })
+            .filter(|_| is_nts)
     }
 }
 

@@ -13,8 +13,18 @@ const RELEASE: &str = "bookworm";
 
 /// What a machine needs to boot, to be a client of ours and to renew certificates.
 const PACKAGES: &[&str] = &[
-    "adduser", "ca-certificates", "certbot", "chrony", "dbus", "iproute2", "openssl", "pebble", "procps",
-    "systemd", "systemd-container", "systemd-sysv",
+    "adduser",
+    "ca-certificates",
+    "certbot",
+    "chrony",
+    "dbus",
+    "iproute2",
+    "openssl",
+    "pebble",
+    "procps",
+    "systemd",
+    "systemd-container",
+    "systemd-sysv",
 ];
 
 /// What judges a package.
@@ -162,7 +172,14 @@ fn install(folder: &Path, packages: &[&str]) -> Result<(), String> {
     fs::write(&policy, "#!/bin/sh\nexit 101\n").map_err(io)?;
     fs::set_permissions(&policy, fs::Permissions::from_mode(0o755)).map_err(io)?;
     let mut command = Command::new("chroot");
-    command.arg(folder).args(["apt-get", "-o", "Acquire::Retries=3", "install", "--yes", "--no-install-recommends"]);
+    command.arg(folder).args([
+        "apt-get",
+        "-o",
+        "Acquire::Retries=3",
+        "install",
+        "--yes",
+        "--no-install-recommends",
+    ]);
     command.args(packages).env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C.UTF-8");
     limited::output(&mut command, 5 * MINUTE)?;
     fs::remove_file(&policy).map_err(io)
@@ -171,7 +188,12 @@ fn install(folder: &Path, packages: &[&str]) -> Result<(), String> {
 /// Where this machine has the packages of Debian 12 from.
 pub(super) fn mirror() -> Result<String, String> {
     let mut command = Command::new("apt-get");
-    command.args(["indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"]);
+    command.args([
+        "indextargets",
+        "--format",
+        "$(CODENAME) $(COMPONENT) $(REPO_URI)",
+        "Created-By: Packages",
+    ]);
     let said = limited::output(&mut command, MINUTE)?;
     let found = source(&said).map(str::to_owned);
     found.ok_or_else(|| "the package sources of this machine have no Debian 12".to_owned())

@@ -63,8 +63,10 @@ impl Running {
         loop {
             let status = self.child.try_wait().map_err(|error| format!("`{}`: {error}", self.line))?;
             if let Some(status) = status {
-                let stdout = contents(&mut self.stdout).map_err(|error| format!("`{}`: {error}", self.line))?;
-                let stderr = contents(&mut self.stderr).map_err(|error| format!("`{}`: {error}", self.line))?;
+                let stdout =
+                    contents(&mut self.stdout).map_err(|error| format!("`{}`: {error}", self.line))?;
+                let stderr =
+                    contents(&mut self.stderr).map_err(|error| format!("`{}`: {error}", self.line))?;
                 return Ok(Said { status, stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() });
             }
             if Instant::now() >= self.end {
@@ -88,6 +90,15 @@ fn contents(file: &mut File) -> std::io::Result<Vec<u8>> {
     let mut octets = Vec::new();
     file.read_to_end(&mut octets)?;
     Ok(octets)
+}
+
+/// `sh -euc SCRIPT` among mounts and processes of its own, to which the caller adds arguments. The kernel ends all that
+/// it starts when it ends, and it ends when this program does.
+pub(crate) fn caged(script: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--mount-proc"]);
+    command.args(["--kill-child=KILL", "sh", "-euc", script, "sh"]);
+    command
 }
 
 /// Runs a command and returns what it printed; on failure the error has its last words.

@@ -31,11 +31,14 @@ struct Record {
 impl Counts {
     /// Adds up the steps of a record.
     pub(crate) fn of(record: &str) -> Result<Self, String> {
-        let record: Record = serde_json::from_str(record).map_err(|error| format!("a load's record: {error}"))?;
+        let record: Record =
+            serde_json::from_str(record).map_err(|error| format!("a load's record: {error}"))?;
         let mut sum = Counts::default();
         for step in record.steps {
             if step.sent != step.answered + step.lost + step.invalid {
-                return Err("a load's record: what was sent is not what was answered, lost and invalid".to_owned());
+                return Err(
+                    "a load's record: what was sent is not what was answered, lost and invalid".to_owned()
+                );
             }
             sum.sent += step.sent;
             sum.skipped += step.skipped;
@@ -80,10 +83,9 @@ impl Load {
     ) -> Result<Self, String> {
         let host = target.split([':', ' ']).next().unwrap_or_default();
         let record = format!("/root/load-{scheme}-{host}.json");
-        let script = format!(
-            "rm -f {record}; echo $$ > {record}.pid; exec authentick load {scheme} {target} --rate {rate} --step-seconds {seconds} --timeout 5 \
-             --record {record} 2>&1"
-        );
+        let load =
+            format!("authentick load {scheme} {target} --rate {rate} --step-seconds {seconds} --timeout 5");
+        let script = format!("rm -f {record}; echo $$ > {record}.pid; exec {load} --record {record} 2>&1");
         let limit = Duration::from_secs(seconds + 60);
         Ok(Load { running: machine.begin(&script, limit)?, record })
     }

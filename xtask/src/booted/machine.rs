@@ -63,9 +63,8 @@ impl Machine {
         let console = parent.join("console.txt");
         let log = fs::File::create(&console).map_err(io)?;
         let name = format!("authentick-booted-{}", std::process::id());
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--mount-proc"]);
-        command.args(["--kill-child=KILL", "sh", "-euc", BOOT, "sh"]).arg(&image.folder).arg(folder.path());
+        let mut command = limited::caged(BOOT);
+        command.arg(&image.folder).arg(folder.path());
         command.args([&name, &life.as_secs().to_string()]);
         command.stdin(Stdio::null()).stdout(log.try_clone().map_err(io)?).stderr(log);
         let child = command.spawn().map_err(|error| format!("setpriv did not start: {error}"))?;
@@ -108,7 +107,9 @@ impl Machine {
         let said = self.run("systemctl is-system-running")?;
         match said.text().trim() {
             "running" => Ok(()),
-            state => Err(format!("systemd says `{state}`{}", self.run("systemctl --failed --no-legend")?.text())),
+            state => {
+                Err(format!("systemd says `{state}`{}", self.run("systemctl --failed --no-legend")?.text()))
+            }
         }
     }
 
@@ -122,8 +123,22 @@ impl Machine {
     fn command(&self, script: &str, limit: Duration) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.init.to_string()]);
-        command.args(["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wdns=/root", "--"]);
-        command.args(["/usr/bin/env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]);
+        command.args([
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--net",
+            "--pid",
+            "--cgroup",
+            "--root",
+            "--wdns=/root",
+            "--",
+        ]);
+        command.args([
+            "/usr/bin/env",
+            "-i",
+            "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        ]);
         command.args(["HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", "timeout"]);
         command.args(["--kill-after=2", &limit.as_secs().to_string(), "/bin/sh", "-c", script]);
         command
@@ -169,7 +184,9 @@ impl Machine {
 
     /// What a unit has logged since the machine has booted.
     pub(crate) fn journal(&self, unit: &str) -> Result<String, String> {
-        self.succeed(&format!("journalctl --sync; journalctl --unit {unit} --no-pager --output short-monotonic"))
+        self.succeed(&format!(
+            "journalctl --sync; journalctl --unit {unit} --no-pager --output short-monotonic"
+        ))
     }
 
     /// `systemctl show` of one property.

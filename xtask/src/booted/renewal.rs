@@ -107,7 +107,8 @@ fn renew(machine: &Machine, turn: usize, report: &Report) -> Result<Duration, St
 
 /// The serial number of the certificate that certbot has for a name.
 fn newest(machine: &Machine, name: &str) -> Result<String, String> {
-    let said = machine.succeed(&format!("openssl x509 -noout -serial -in /etc/letsencrypt/live/{name}/cert.pem"))?;
+    let said =
+        machine.succeed(&format!("openssl x509 -noout -serial -in /etc/letsencrypt/live/{name}/cert.pem"))?;
     Ok(said.trim().to_owned())
 }
 

@@ -1,7 +1,7 @@
 //! Nothing is lost when the server is restarted, upgraded or killed while it is asked.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::chrony::{self, AuthData};
 use super::limited;
@@ -21,6 +21,21 @@ const EVENT_TIME: Duration = Duration::from_secs(2);
 /// Before the first event: generators exchange keys, and clients have had answers.
 const START: Duration = Duration::from_secs(4);
 
+/// What clients and the service manager have seen.
+#[derive(Debug)]
+struct Seen {
+    /// By scheme.
+    counts: [(&'static str, Counts); 2],
+    /// From each event until another process served.
+    gaps: Vec<Duration>,
+}
+
+impl Seen {
+    fn lost(&self) -> u64 {
+        self.counts.iter().map(|(_, counts)| counts.lost).sum()
+    }
+}
+
 /// What is done to the server while it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
@@ -37,30 +52,28 @@ pub(crate) fn prove(machine: &Machine, package: &Package, report: &mut Report) -
     let newer = package.newer(machine)?;
     let waiting_count_max = server::waiting_count_max(machine)?;
     let rate = rate(waiting_count_max);
-    report.say(&format!("{rate} requests a second under each scheme; {waiting_count_max} can wait in the sockets"));
+    report.say(&format!(
+        "{rate} requests a second under each scheme; {waiting_count_max} can wait in the sockets"
+    ));
     if rate < RATE_MAX_RPS {
         report.say("no more as net.core.rmem_max of this system is small");
     }
 
     let orderly = [Event::Restart, Event::Upgrade, Event::Restart];
-    for (scheme, counts) in under_load(machine, rate, &orderly, &newer)? {
-        report.say(&format!("restarts and an upgrade: {scheme}: {counts}"));
-        nothing_lost(scheme, &counts, 0)?;
-        report.count("restart-requests", counts.sent, "requests");
-    }
     let kills = [Event::Kill, Event::Kill, Event::Kill];
-    let mut lost = 0;
-    for (scheme, counts) in under_load(machine, rate, &kills, &newer)? {
-        report.say(&format!("kills: {scheme}: {counts}"));
-        lost += counts.lost;
-        report.count("restart-requests", counts.sent, "requests");
-        nothing_lost(scheme, &counts, kills.len() as u64 * server::READ_COUNT_MAX)?;
+    for (what, events, read_count_max) in
+        [("restarts and an upgrade", orderly, 0), ("kills", kills, server::READ_COUNT_MAX)]
+    {
+        let seen = under_load(machine, rate, &events, &newer)?;
+        report.say(&format!("{what}: another process served after {:.0?}", seen.gaps));
+        for (scheme, counts) in &seen.counts {
+            report.say(&format!("{what}: {scheme}: {counts}"));
+            report.count("restart-requests", counts.sent, "requests");
+        }
+        nothing_lost(&seen, events.len() as u64 * read_count_max)?;
+        report.count("restart-lost-in-killed", seen.lost(), "requests");
+        report.count("restarts", events.len() as u64, "restarts");
     }
-    if lost > kills.len() as u64 * server::READ_COUNT_MAX {
-        return Err(format!("kills: {lost} lost, more than what killed processes can have read"));
-    }
-    report.count("restart-lost-in-killed", lost, "requests");
-    report.count("restarts", (orderly.len() + kills.len()) as u64, "restarts");
 
     let after = chrony::authdata(machine)?;
     report.say(&format!("chronyd: before {before:?}, after {after:?}"));
@@ -77,9 +90,9 @@ fn control(machine: &Machine, rate: u64, report: &Report) -> Result<(), String> 
         server::UNIT
     ))?;
     server::is_active(machine)?;
-    let [(_, plain), (_, nts)] = under_load(machine, rate, &[Event::Restart], "")?;
-    report.say(&format!("the control, without the store: {} lost", plain.lost + nts.lost));
-    match plain.lost + nts.lost {
+    let lost = under_load(machine, rate, &[Event::Restart], "")?.lost();
+    report.say(&format!("the control, without the store: {lost} lost"));
+    match lost {
         0 => Err("without a store for sockets nothing is lost either, so this proves nothing".to_owned()),
         _ => Ok(()),
     }
@@ -92,25 +105,23 @@ fn rate(waiting_count_max: u64) -> u64 {
 }
 
 /// Loads the server under both schemes while things happen to it.
-fn under_load(
-    machine: &Machine,
-    rate: u64,
-    events: &[Event],
-    newer: &str,
-) -> Result<[(&'static str, Counts); 2], String> {
+fn under_load(machine: &Machine, rate: u64, events: &[Event], newer: &str) -> Result<Seen, String> {
     let seconds = (START + (EVENT_TIME + PAUSE) * events.len() as u32).as_secs();
     let mut plain = Load::start(machine, "plain", certificates::NAME, rate, seconds)?;
     let secured = format!("{} --ca {}", certificates::NAME, certificates::AUTHORITY);
     let mut nts = Load::start(machine, "nts", &secured, rate, seconds)?;
     thread::sleep(START);
+    let mut gaps = Vec::new();
     for event in events {
+        let start = Instant::now();
         happen(machine, *event, newer)?;
+        gaps.push(start.elapsed());
         thread::sleep(PAUSE);
     }
     if !plain.is_running()? || !nts.is_running()? {
         return Err("a load had ended before all had happened that it was to see".to_owned());
     }
-    Ok([("plain", plain.finish(machine)?), ("nts", nts.finish(machine)?)])
+    Ok(Seen { counts: [("plain", plain.finish(machine)?), ("nts", nts.finish(machine)?)], gaps })
 }
 
 /// Does something to the server, and waits until another process serves.
@@ -131,18 +142,28 @@ fn happen(machine: &Machine, event: Event, newer: &str) -> Result<(), String> {
 }
 
 /// At most `allowed` requests had no answer, and none a wrong one; and requests were made.
-fn nothing_lost(scheme: &str, counts: &Counts, allowed: u64) -> Result<(), String> {
-    let due = counts.sent + counts.skipped;
-    match counts {
-        Counts { lost, .. } if *lost > allowed => {
-            Err(format!("{scheme}: {lost} lost, {allowed} at most can be explained"))
-        }
-        Counts { invalid: 1.., .. } => Err(format!("{scheme}: invalid answers: {counts}")),
-        Counts { skipped, .. } if skipped * 2 > due => {
-            Err(format!("{scheme}: this machine is too busy: {skipped} of {due} requests could not be made"))
-        }
-        Counts { .. } => Ok(()),
+fn nothing_lost(seen: &Seen, allowed: u64) -> Result<(), String> {
+    if seen.lost() > allowed {
+        let Seen { gaps, .. } = seen;
+        return Err(format!(
+            "{} requests are lost; {allowed} at most had been read by killed processes; another process served after \
+             {gaps:.1?} (RestartSec= adds to that)",
+            seen.lost()
+        ));
     }
+    for (scheme, counts) in &seen.counts {
+        let due = counts.sent + counts.skipped;
+        if counts.invalid > 0 {
+            return Err(format!("{scheme}: invalid answers: {counts}"));
+        }
+        if counts.skipped * 2 > due {
+            return Err(format!(
+                "{scheme}: this machine is too busy: {} of {due} requests not made",
+                counts.skipped
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A client has had no NTSN, and needed no key exchange.
@@ -174,7 +195,11 @@ mod tests {
 
     #[test]
     fn what_is_lost_or_wrong_is_told() {
-        let of = |counts, allowed| nothing_lost("nts", &counts, allowed);
+        let good = counts(100, 0, 0, 0);
+        let of = |counts, allowed| {
+            let counts = [("plain", good.clone()), ("nts", counts)];
+            nothing_lost(&Seen { counts, gaps: Vec::new() }, allowed)
+        };
         assert_eq!(of(counts(100, 0, 0, 0), 0), Ok(()));
         assert!(of(counts(100, 1, 0, 0), 0).is_err());
         assert_eq!(of(counts(100, 1, 0, 0), 1), Ok(()));
