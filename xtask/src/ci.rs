@@ -207,8 +207,9 @@ fn booted(root: &Path) -> Result<End, String> {
     if let Some(reason) = booted::missing() {
         return Ok(End::Skipped(reason));
     }
-    let mut package = process::cargo(root);
-    process::run(as_quick_release(&mut package).args(["xtask", "package"]))?;
+    // The binary that other steps run, too.
+    authentick(root, root, "--version")?;
+    cargo(root, "xtask package --binary target/release/authentick")?;
     booted::run(root, None, &[Proof::Install, Proof::Restart, Proof::Renewal]).map(|_| End::Done)
 }
 
@@ -226,16 +227,11 @@ fn studies(root: &Path) -> Result<End, String> {
     is_written(&page)
 }
 
-/// A release, but for what the linker would optimise: that takes as long as to compile all the rest, and nothing here
-/// is measured to be kept.
-fn as_quick_release(command: &mut Command) -> &mut Command {
-    command.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
-}
-
-/// Runs our binary in a folder; `words` are separated by spaces.
+/// Runs our binary in a folder; `words` are separated by spaces. It is a release, but for what the linker would
+/// optimise: that takes as long as to compile all the rest, and nothing here is measured to be kept.
 fn authentick(root: &Path, folder: &Path, words: &str) -> Result<(), String> {
     let mut command = process::cargo(folder);
-    as_quick_release(&mut command);
+    command.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     command.args(["run", "--release", "--manifest-path"]).arg(root.join("Cargo.toml")).arg("--");
     process::run(command.args(words.split(' ')))
 }

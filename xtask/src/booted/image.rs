@@ -120,8 +120,8 @@ impl Image {
         }
         install(&folder, kind.packages())?;
         if kind == Kind::Bootable {
-            let mut mask = Command::new("chroot");
-            mask.arg(&folder).args(["systemctl", "mask"]).args(MASKED);
+            let mut mask = inside(&folder);
+            mask.args(["systemctl", "mask"]).args(MASKED);
             limited::output(&mut mask, MINUTE)?;
         }
         fs::write(&stamp, kind.stamp()).map_err(io)?;
@@ -164,6 +164,13 @@ fn unpack(place: &Path, package: &str) -> Result<(), String> {
     limited::output(unpack.arg(&work).arg(place), MINUTE).map(drop)
 }
 
+/// A command in a system that is not booted.
+fn inside(folder: &Path) -> Command {
+    let mut command = Command::new("chroot");
+    command.arg(folder).env("LC_ALL", "C.UTF-8").env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    command
+}
+
 /// Installs packages inside; nothing is started.
 fn install(folder: &Path, packages: &[&str]) -> Result<(), String> {
     // What a package's script asks before it starts a service: 101 is a no.
@@ -171,16 +178,9 @@ fn install(folder: &Path, packages: &[&str]) -> Result<(), String> {
     let io = |error| format!("{}: {error}", policy.display());
     fs::write(&policy, "#!/bin/sh\nexit 101\n").map_err(io)?;
     fs::set_permissions(&policy, fs::Permissions::from_mode(0o755)).map_err(io)?;
-    let mut command = Command::new("chroot");
-    command.arg(folder).args([
-        "apt-get",
-        "-o",
-        "Acquire::Retries=3",
-        "install",
-        "--yes",
-        "--no-install-recommends",
-    ]);
-    command.args(packages).env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C.UTF-8");
+    let mut command = inside(folder);
+    command.args(["apt-get", "-o", "Acquire::Retries=3", "install", "--yes", "--no-install-recommends"]);
+    command.args(packages).env("DEBIAN_FRONTEND", "noninteractive");
     limited::output(&mut command, 5 * MINUTE)?;
     fs::remove_file(&policy).map_err(io)
 }
