@@ -73,7 +73,7 @@ fn failure(config: &Config, key: &str, address: SocketAddr, error: &io::Error) -
         _ => "choose another address".to_owned(),
     };
     let is_permission = error.kind() == io::ErrorKind::PermissionDenied;
-    ConfigError::new(&config.file, key, address, error, remedy).of_rights(is_permission)
+    config.wrong(key, address, error, remedy).of_rights(is_permission)
 }
 
 /// What takes clients: a socket for datagrams, or a listener.

@@ -30,6 +30,7 @@ use std::env::VarError;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use authentick_proto::prefix::PrefixSet;
 use authentick_proto::server::limit::Rate;
@@ -44,7 +45,7 @@ pub use self::cfnts::Cfnts;
 pub(crate) use self::changes::Changes;
 pub use self::exchange::KeyExchange;
 pub use self::fleet::{Fleet, MEMBER_COUNT_MAX, SERVER_COUNT_MAX};
-use self::fragments::Sources;
+use self::fragments::{Origins, Sources};
 pub use self::keys::{NextKey, RotatingKeys, StoreKind};
 pub use self::metrics::Metrics;
 pub use self::nts::Nts;
@@ -98,6 +99,8 @@ pub struct Config {
     pub metrics: Option<Metrics>,
     /// The file that all this came from, for messages.
     pub file: PathBuf,
+    /// Which file each key came from.
+    origins: Arc<Origins>,
 }
 
 /// A mistake in the configuration, or in a file that it names.
@@ -187,7 +190,21 @@ impl Config {
         variable: &dyn Fn(&str) -> Result<String, VarError>,
     ) -> Result<Self, ConfigError> {
         let (raw, origins) = sources.parse(|table| environment::fill_in(file, table, variable))?;
-        Resolver { file }.resolve(raw).map_err(|error| origins.place(error))
+        match (Resolver { file }).resolve(raw) {
+            Ok(config) => Ok(Config { origins: Arc::new(origins), ..config }),
+            Err(error) => Err(origins.place(error)),
+        }
+    }
+
+    /// A mistake at `key`, in the file that has it.
+    pub(crate) fn wrong(
+        &self,
+        key: &str,
+        value: impl fmt::Display,
+        problem: impl fmt::Display,
+        remedy: impl fmt::Display,
+    ) -> ConfigError {
+        self.origins.place(ConfigError::new(&self.file, key, value, problem, remedy))
     }
 
     /// How keys are exchanged, if they are here.

@@ -63,9 +63,8 @@ pub fn hand_over(config: &Config, group: &str) -> Result<Option<HandOver>, Confi
     else {
         return Ok(None);
     };
-    let wrong = |problem: String, remedy: &str| {
-        ConfigError::new(&config.file, "nts.hand-over", directory.display(), problem, remedy)
-    };
+    let wrong =
+        |problem: String, remedy: &str| config.wrong("nts.hand-over", directory.display(), problem, remedy);
     if !privilege::is_root() {
         let user = privilege::acting_user();
         let problem = format!("cannot be handed to by {user}: the files are to be root's");
@@ -144,7 +143,8 @@ fn hand_over_one(config: &Config, pair: &CertificatePair, group: u32) -> Result<
     replace_for_group(target, &pem, (0, group)).map_err(|(path, error)| {
         let problem = format!("cannot write: {error}");
         let remedy = "make room, or let this process write there (ReadWritePaths= of systemd)";
-        ConfigError::new(&config.file, "nts.hand-over", path.display(), problem, remedy)
+        config
+            .wrong("nts.hand-over", path.display(), problem, remedy)
             .of_rights(error.kind() == io::ErrorKind::PermissionDenied)
     })?;
     Ok(Done::Written(target.to_owned()))

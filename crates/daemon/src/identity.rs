@@ -22,7 +22,7 @@ pub(crate) fn server_user(config: &Config) -> Result<Option<privilege::User>, Co
     let wrong = |problem: &dyn fmt::Display| {
         let remedy =
             "make it (useradd --system NAME), name another one, or write \"root\" to keep root's rights";
-        ConfigError::new(&config.file, "server.user", &config.user, problem, remedy)
+        config.wrong("server.user", &config.user, problem, remedy)
     };
     match privilege::find_user(&config.user) {
         Ok(Some(user)) => Ok(Some(user)),
@@ -173,7 +173,7 @@ impl<'a> PemFile<'a> {
 
     /// A mistake in the file, or in what it is named for.
     pub(crate) fn wrong(&self, problem: impl fmt::Display, remedy: impl fmt::Display) -> ConfigError {
-        ConfigError::new(&self.config.file, &self.key, self.path.display(), problem, remedy)
+        self.config.wrong(&self.key, self.path.display(), problem, remedy)
     }
 
     /// The octets.

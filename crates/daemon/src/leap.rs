@@ -233,8 +233,7 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
     LeapSeconds::read(&file.path).map(drop).map_err(|error| {
         let is_permission = matches!(&error, LeapError::Io(error) if error.is_permission());
         let remedy = "name a whole leap-seconds.list, or leave it out for that of the package tzdata";
-        ConfigError::new(&config.file, "server.leap-seconds", file.path.display(), error, remedy)
-            .of_rights(is_permission)
+        config.wrong("server.leap-seconds", file.path.display(), error, remedy).of_rights(is_permission)
     })
 }
 

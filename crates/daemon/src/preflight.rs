@@ -63,7 +63,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         user.become_user().map_err(|error| {
             let remedy = "run this as the user that starts the server";
             let problem = format!("cannot become this user: {error}");
-            ConfigError::new(&config.file, "server.user", &config.user, problem, remedy)
+            config.wrong("server.user", &config.user, problem, remedy)
         })?;
         warn_of_rights(config);
     }
@@ -106,8 +106,7 @@ fn must_be_good(chain: &PemFile<'_>, certificate: &CertificateInfo) -> Result<()
 pub(crate) fn load_symmetric(config: &Config, symmetric: &Symmetric) -> Result<Keys, ConfigError> {
     keeper::load(symmetric).map_err(|error| {
         let path = symmetric.keys.display();
-        ConfigError::new(&config.file, "symmetric.keys", path, &error, error.remedy())
-            .of_rights(error.is_permission())
+        config.wrong("symmetric.keys", path, &error, error.remedy()).of_rights(error.is_permission())
     })
 }
 
@@ -119,8 +118,7 @@ pub(crate) fn load_seal(config: &Config) -> Result<Option<SealKeys>, ConfigError
     let Some(fleet) = &config.fleet else { return Ok(None) };
     let file = SealFile::read(&fleet.seal_keys).map_err(|error| {
         let path = fleet.seal_keys.display();
-        ConfigError::new(&config.file, "fleet.seal-key", path, &error, error.remedy())
-            .of_rights(error.is_permission())
+        config.wrong("fleet.seal-key", path, &error, error.remedy()).of_rights(error.is_permission())
     })?;
     Ok(Some(file.keys(fleet.id.clone())))
 }
@@ -134,7 +132,8 @@ pub(crate) fn load_master(config: &Config) -> Result<Option<Master>, ConfigError
     let path = &cfnts.master_key;
     let master = Master::read(path).map_err(|error| {
         let shown = path.display();
-        ConfigError::new(&config.file, "nts.cookie-keys.master-key", shown, &error, error.remedy())
+        config
+            .wrong("nts.cookie-keys.master-key", shown, &error, error.remedy())
             .of_rights(error.is_permission())
     })?;
     Ok(Some(master))
@@ -143,14 +142,14 @@ pub(crate) fn load_master(config: &Config) -> Result<Option<Master>, ConfigError
 /// What is wrong with the state directory or a store of keys, as a mistake of the configuration.
 pub(crate) fn state_error(config: &Config, error: &StoreError) -> ConfigError {
     let directory = config.state_directory.display();
-    ConfigError::new(&config.file, "server.state-directory", directory, error, error.remedy())
-        .of_rights(error.is_permission())
+    config.wrong("server.state-directory", directory, error, error.remedy()).of_rights(error.is_permission())
 }
 
 /// What is wrong with keys of one kind: of the state directory, or of the file in which they are followed.
 pub(crate) fn keys_error(config: &Config, settings: &RotatingKeys, error: &StoreError) -> ConfigError {
     let Some(path) = settings.followed() else { return state_error(config, error) };
-    ConfigError::new(&config.file, &settings.key("file"), path.display(), error, error.remedy())
+    config
+        .wrong(&settings.key("file"), path.display(), error, error.remedy())
         .of_rights(error.is_permission())
 }
 
@@ -207,7 +206,7 @@ pub(crate) fn check_reference(config: &Config, addresses: &[SocketAddr]) -> Resu
     let problem = format!("this is the server itself, which listens on {listen}");
     let remedy =
         "name the daemon that keeps this host's clock, on a port of its own (chrony: \"port 11123\")";
-    Err(ConfigError::new(&config.file, "server.reference", upstream, problem, remedy))
+    Err(config.wrong("server.reference", upstream, problem, remedy))
 }
 
 /// Whether packets to `upstream` reach a listener on `listen`.

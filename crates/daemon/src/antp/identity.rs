@@ -59,7 +59,7 @@ pub(crate) fn load(config: &Config, antp: &Antp) -> Result<Loaded, ConfigError> 
         infos.push((suite.suite, info));
     }
     let service = Service::new(identities, antp.settings)
-        .map_err(|bad| ConfigError::new(&config.file, "antp", "", bad, "keep one table for each suite"))?;
+        .map_err(|bad| config.wrong("antp", "", bad, "keep one table for each suite"))?;
     Ok(Loaded { service, certificates: infos })
 }
 

@@ -59,7 +59,10 @@ impl Config {
             // It follows from the directory, and stays where that was at the start.
             state: _,
             file: _,
+            origins,
         } = newer;
+        // For messages of what is read again.
+        now.origins.clone_from(origins);
         changes.take("server.allow or server.deny", &mut now.allow, allow);
         changes.take("server.refusal", &mut now.kiss, kiss);
         changes.take("server.rate-limit", &mut now.rate, rate);

@@ -2,11 +2,13 @@
 //!
 //! Files are read in the order of their names. Tables are joined key by key, and what a later file says of a key counts;
 //! but tables in a list (`[[nts.certificate]]`) are added to those before them, so that each can have a file of its own.
+//! `server.reference` is one value: its tables are alternatives, and a sum of two would be none of them.
 //!
 //! Each file is parsed behind as many empty lines as all before it have octets. So a place in the joined table is one in
 //! one of the files, and mistakes are told with the file and line that they are in.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,8 @@ pub(crate) const FOLDER: &str = "conf.d";
 /// Files in it, at most, and octets of all.
 const FILE_COUNT_MAX: usize = 256;
 const SIZE_MAX: usize = 1 << 20;
+/// Tables that are one value.
+const WHOLE: [&str; 1] = ["server.reference"];
 
 /// One file.
 #[derive(Debug)]
@@ -92,7 +96,7 @@ impl Sources {
         for source in &self.0 {
             let mut table = DeTable::parse(&source.text).map_err(|error| source.wrong(&error))?;
             origins.note("", table.get_ref(), &source.path);
-            join(joined.get_mut(), std::mem::take(table.get_mut()));
+            join("", joined.get_mut(), std::mem::take(table.get_mut()));
         }
         let filled = fill_in(joined.get_mut());
         // Keys and types first: they do not depend on what strings hold.
@@ -109,14 +113,20 @@ impl Sources {
 }
 
 /// Which file has the last word on each key.
-#[derive(Debug, Default)]
-pub(super) struct Origins(BTreeMap<String, PathBuf>);
+#[derive(Clone, Default)]
+pub(crate) struct Origins(BTreeMap<String, PathBuf>);
+
+/// Nothing: what a configuration means does not depend on where it came from.
+impl fmt::Debug for Origins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Origins")
+    }
+}
 
 impl Origins {
     fn note(&mut self, place: &str, table: &DeTable<'_>, path: &Path) {
         for (key, value) in table {
-            let key = key.get_ref();
-            let place = if place.is_empty() { key.to_string() } else { format!("{place}.{key}") };
+            let place = inner(place, key.get_ref());
             if let DeValue::Table(table) = value.get_ref() {
                 self.note(&place, table, path);
             }
@@ -139,23 +149,33 @@ impl Origins {
     }
 }
 
-/// Joins `from` with `into`, which it has the last word over.
-fn join<'a>(into: &mut DeTable<'a>, from: DeTable<'a>) {
+/// Joins `from` with `into`, which it has the last word over; both are at `place`.
+fn join<'a>(place: &str, into: &mut DeTable<'a>, from: DeTable<'a>) {
     for (key, mut value) in from {
+        let place = inner(place, key.get_ref());
         let Some(known) = into.get_mut(&key) else {
             into.insert(key, value);
             continue;
         };
         match (known.get_mut(), value.get_mut()) {
-            (DeValue::Table(known), DeValue::Table(more)) => join(known, std::mem::take(more)),
+            (DeValue::Table(known), DeValue::Table(more)) if !WHOLE.contains(&place.as_str()) => {
+                join(&place, known, std::mem::take(more));
+            }
             (DeValue::Array(known), DeValue::Array(more)) if is_of_tables(known) && is_of_tables(more) => {
                 more.iter().for_each(|table| known.push(table.clone()));
             }
             _ => {
+                // With its place, which `insert` would leave as it was.
+                into.remove(&key);
                 into.insert(key, value);
             }
         }
     }
+}
+
+/// The place of a key in the table at `place`.
+fn inner(place: &str, key: &str) -> String {
+    if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") }
 }
 
 /// Whether an array is a list of tables, as `[[nts.certificate]]` makes one.
@@ -268,6 +288,24 @@ mod tests {
             let message = error.to_string();
             assert!(parts.iter().all(|part| message.contains(part)), "{message}");
         }
+    }
+
+    #[test]
+    fn reference_is_one_value() {
+        let asserted = "[server]\nreference = { stratum = 1, id = \"GPS\" }\n";
+        let upstream = "[server]\nreference = { upstream = \"127.0.0.1:11123\" }\n";
+        let (_folder, file) = folder(&[("a.toml", asserted), ("conf.d/a.toml", upstream)]);
+        let config = Config::load(&file).unwrap();
+        assert_eq!(config.reference, Config::parse(Path::new("b.toml"), upstream).unwrap().reference);
+    }
+
+    #[test]
+    fn mistake_that_is_found_later_is_told_with_its_file() {
+        let (_folder, file) = folder(&[("a.toml", MAIN), ("conf.d/a.toml", "[server]\nuser = \"x\"\n")]);
+        let config = Config::load(&file).unwrap();
+        assert!(config.wrong("server.user", "x", "", "").file.ends_with("conf.d/a.toml"));
+        assert_eq!(config.wrong("server.listen", "", "", "").file, file);
+        assert_eq!(config.wrong("fleet", "", "", "").file, file);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use authentick_net::engine::BATCH_SIZE;
 use authentick_wire::header::ReferenceId;
@@ -112,6 +113,7 @@ impl Resolver<'_> {
             fleet,
             metrics: raw.metrics.map(|metrics| self.metrics(&metrics)).transpose()?,
             file: self.file.to_owned(),
+            origins: Arc::default(),
         })
     }
 

@@ -126,12 +126,12 @@ impl<K: FleetKind> Hand<K> {
     pub fn new(config: &Config) -> Result<Self, HandError> {
         let remedy =
             "name the configuration of a node of a fleet with --config; other servers need none of this";
-        let no_fleet = || ConfigError::new(&config.file, "fleet", "", "there is no fleet", remedy);
+        let no_fleet = || config.wrong("fleet", "", "there is no fleet", remedy);
         let fleet = config.fleet.clone().ok_or_else(no_fleet)?;
         let unshared = || {
             let problem = format!("it does not share {}", K::WORDS);
             let remedy = "change them where they are kept; ANTP's state keys are named by --antp";
-            ConfigError::new(&config.file, "fleet", "", problem, remedy)
+            config.wrong("fleet", "", problem, remedy)
         };
         let settings = K::settings(config).filter(|keys| keys.are_shared()).ok_or_else(unshared)?;
         let seals = preflight::load_seal(config)?.ok_or_else(no_fleet)?;
