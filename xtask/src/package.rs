@@ -142,7 +142,9 @@ fn pack(root: &Path, kind: Kind, epoch: u64) -> Result<(PathBuf, Vec<u8>), Strin
     let mut command = tools::cargo(root);
     command.arg(tool.word).env("SOURCE_DATE_EPOCH", epoch.to_string());
     match kind {
-        Kind::Deb => command.args(["--package", "authentick", "--quiet", "--no-build", "--no-strip", "--output"]),
+        Kind::Deb => {
+            command.args(["--package", "authentick", "--quiet", "--no-build", "--no-strip", "--output"])
+        }
         Kind::Rpm => {
             command.args(["--package", "crates/cli", "--source-date", &epoch.to_string(), "--output"])
         }

@@ -1,8 +1,8 @@
 //! `conf.d`: files beside the configuration that say more, or otherwise.
 //!
-//! Files are read in the order of their names. Tables are joined key by key, and what a later file says of a key counts;
-//! but tables in a list (`[[nts.certificate]]`) are added to those before them, so that each can have a file of its own.
-//! `server.reference` is one value: its tables are alternatives, and a sum of two would be none of them.
+//! Files are read in the order of their names. Tables are joined key by key, and what a later file says of a key
+//! counts; but tables in a list (`[[nts.certificate]]`) are added to those before them, so that each can have a file of
+//! its own. `server.reference` is one value: its tables are alternatives, and a sum of two would be none of them.
 //!
 //! Each file is parsed behind as many empty lines as all before it have octets. So a place in the joined table is one in
 //! one of the files, and mistakes are told with the file and line that they are in.
