@@ -161,7 +161,8 @@ fn unpack(place: &Path, package: &str) -> Result<(), String> {
     limited::output(&mut download, 2 * MINUTE)?;
     let mut unpack = Command::new("sh");
     unpack.args(["-ec", "for file in \"$1\"/*.deb; do dpkg -x \"$file\" \"$2\"; done", "sh"]);
-    limited::output(unpack.arg(&work).arg(place), MINUTE).map(drop)
+    limited::output(unpack.arg(&work).arg(place), MINUTE)?;
+    remove(&work)
 }
 
 /// A command in a system that is not booted.

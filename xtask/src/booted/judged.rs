@@ -1,5 +1,6 @@
-//! What Debian's own programs say of the package: piuparts installs and purges it in a system of its own, and lintian
-//! reads it. Both run in a copy of the image, with this machine's network: piuparts fetches what the package needs.
+//! What Debian's own programs say of the package: piuparts installs and purges it in a system of its own; lintian reads
+//! it, and its errors fail the proof, while its warnings are shown. Both run in a copy of the image, with this machine's
+//! network: piuparts fetches what the package needs.
 
 use std::process::Stdio;
 
@@ -24,7 +25,7 @@ cp /etc/resolv.conf "$root/etc/resolv.conf"
 deb=/srv/$(basename "$package")
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin
 status=0
-chroot "$root" lintian --allow-root --fail-on error,warning "$deb" || status=1
+chroot "$root" lintian --allow-root --fail-on error "$deb" || status=1
 chroot "$root" piuparts --distribution bookworm --mirror "$mirror main" --existing-chroot /srv/base \
     --skip-minimize --no-eatmydata --install-purge-install "$deb" > "$folder/piuparts" 2>&1 || status=1
 # What it says of each step is long.

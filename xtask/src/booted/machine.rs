@@ -18,6 +18,13 @@ const BOOT_TIME: Duration = Duration::from_secs(60);
 /// What a command's own limit in the machine is given to take effect.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// How the names of a machine's folder and of its control groups begin; the latter end with the number of this process.
+const FOLDER: &str = "machine-";
+const GROUPS: &str = "authentick-booted-";
+
+/// Where control groups are: of version 2 alone; of version 1, the two in which systemd keeps its units.
+const HIERARCHIES: [&str; 3] = ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"];
+
 /// Mounts, and boots. Arguments: the image, an empty folder, a name for the control groups, the longest life in
 /// seconds. Systemd-nspawn is the image's, with the libraries that it was built for.
 const BOOT: &str = r#"
@@ -59,10 +66,11 @@ impl Machine {
     pub(crate) fn boot(image: &Image, life: Duration) -> Result<Self, String> {
         let parent = image.folder.parent().unwrap_or(&image.folder);
         let io = |error| format!("{}: {error}", parent.display());
-        let folder = tempfile::Builder::new().prefix("machine-").tempdir_in(parent).map_err(io)?;
+        remove_leftovers(parent);
+        let folder = tempfile::Builder::new().prefix(FOLDER).tempdir_in(parent).map_err(io)?;
         let console = parent.join("console.txt");
         let log = fs::File::create(&console).map_err(io)?;
-        let name = format!("authentick-booted-{}", std::process::id());
+        let name = format!("{GROUPS}{}", std::process::id());
         let mut command = limited::caged(BOOT);
         command.arg(&image.folder).arg(folder.path());
         command.args([&name, &life.as_secs().to_string()]);
@@ -201,11 +209,28 @@ impl Drop for Machine {
         let _ = self.child.wait();
         // The kernel takes a moment to be done with the processes; until then their groups are in use.
         let end = Instant::now() + Duration::from_secs(5);
-        for hierarchy in ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"] {
+        for hierarchy in HIERARCHIES {
             let groups = Path::new(hierarchy).join(&self.name);
             while groups.is_dir() && !remove_groups(&groups) && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(20));
             }
+        }
+    }
+}
+
+/// Removes what runs have left that were killed themselves: empty folders, and control groups without a process. Who
+/// boots a machine here has the image for itself, so all other folders are of the dead.
+fn remove_leftovers(parent: &Path) {
+    let entries =
+        |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let after = |path: &Path, start: &str| Some(path.file_name()?.to_str()?.strip_prefix(start)?.to_owned());
+    for folder in entries(parent).filter(|path| after(path, FOLDER).is_some()) {
+        let _ = fs::remove_dir(folder);
+    }
+    for group in HIERARCHIES.iter().flat_map(|hierarchy| entries(Path::new(hierarchy))) {
+        let is_dead = after(&group, GROUPS).is_some_and(|process| !Path::new("/proc").join(process).exists());
+        if is_dead {
+            remove_groups(&group);
         }
     }
 }
@@ -241,6 +266,17 @@ mod tests {
         assert_eq!(depth_if_first(&status("7\t3\t2")), None);
         assert_eq!(depth_if_first("Name:\told\n"), None);
         assert_eq!(field(&status("7"), "PPid"), Some("6"));
+    }
+
+    #[test]
+    fn leftovers_of_killed_runs_are_removed_and_nothing_else() {
+        let parent = tempfile::tempdir().unwrap();
+        for name in ["machine-a", "machine-b/root", "debian"] {
+            fs::create_dir_all(parent.path().join(name)).unwrap();
+        }
+        remove_leftovers(parent.path());
+        let is_there = |name: &str| parent.path().join(name).exists();
+        assert!(!is_there("machine-a") && is_there("machine-b/root") && is_there("debian"));
     }
 
     #[test]

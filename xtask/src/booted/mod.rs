@@ -44,7 +44,7 @@ pub(crate) enum Proof {
     Restart,
     /// Certificates of two names are renewed by certbot, and are in force without a further command
     Renewal,
-    /// Piuparts and lintian find nothing
+    /// Piuparts passes it, and lintian finds no error in it
     Judged,
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn prove(machine: &Machine, package: &Package, report: &mut Report) -
         [("restarts and an upgrade", orderly, 0), ("kills", kills, server::READ_COUNT_MAX)]
     {
         let seen = under_load(machine, rate, &events, &newer)?;
-        report.say(&format!("{what}: another process served after {:.0?}", seen.gaps));
+        report.say(&format!("{what}: another process served after {:.1?}", seen.gaps));
         for (scheme, counts) in &seen.counts {
             report.say(&format!("{what}: {scheme}: {counts}"));
             report.count("restart-requests", counts.sent, "requests");
