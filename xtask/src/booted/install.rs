@@ -81,12 +81,9 @@ fn is_ready_soon(machine: &Machine, report: &Report) -> Result<(), String> {
     for _ in 0..START_COUNT {
         // A unit may start a few times in ten seconds.
         machine.succeed(&format!("systemctl reset-failed {UNIT}; systemctl restart {UNIT}"))?;
-        let at = |property| -> Result<u64, String> {
-            let text = machine.show(UNIT, property)?;
-            text.parse().map_err(|_| format!("{property} of {UNIT} is `{text}`"))
-        };
+        let at = |property| server::instant(machine, property);
         let (start, ready) = (at("InactiveExitTimestampMonotonic")?, at("ActiveEnterTimestampMonotonic")?);
-        took.push(Duration::from_micros(ready.saturating_sub(start)));
+        took.push(ready.saturating_sub(start));
     }
     took.sort_unstable();
     report.say(&format!("ready after {took:.0?}, in order of length"));

@@ -1,6 +1,6 @@
-//! What Debian's own programs say of the package: piuparts installs and purges it in a system of its own; lintian reads
-//! it, and its errors fail the proof, while its warnings are shown. Both run in a copy of the image, with this machine's
-//! network: piuparts fetches what the package needs.
+//! What Debian's own programs say of the package: piuparts installs and purges it in a system of its own; lintian
+//! reads it, and its errors fail the proof, while its warnings are shown. Both run in a copy of the image, with this
+//! machine's network: piuparts fetches what the package needs.
 
 use std::process::Stdio;
 
@@ -8,6 +8,9 @@ use super::Report;
 use super::image::{self, Image};
 use super::limited::{self, MINUTE, Running};
 use super::package::Package;
+
+/// How the script ends if one of them objects.
+const OBJECTION: i32 = 3;
 
 /// Arguments: the image, an empty folder, the image that packages are installed in, the package, the mirror.
 const JUDGE: &str = r#"
@@ -25,11 +28,11 @@ cp /etc/resolv.conf "$root/etc/resolv.conf"
 deb=/srv/$(basename "$package")
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin
 status=0
-chroot "$root" lintian --allow-root --fail-on error "$deb" || status=1
+chroot "$root" lintian --allow-root --fail-on error "$deb" || status=3
 chroot "$root" piuparts --distribution bookworm --mirror "$mirror main" --existing-chroot /srv/base \
-    --skip-minimize --no-eatmydata --install-purge-install "$deb" > "$folder/piuparts" 2>&1 || status=1
+    --skip-minimize --no-eatmydata --install-purge-install "$deb" > "$folder/piuparts" 2>&1 || status=3
 # What it says of each step is long.
-grep -E 'ERROR|WARN|PASS|FAIL|owned by' "$folder/piuparts" || tail "$folder/piuparts"
+grep -E '^[0-9]+m[0-9.]+s (ERROR|WARN|INFO: (PASS|FAIL))|owned by' "$folder/piuparts" || tail "$folder/piuparts"
 exit $status
 "#;
 
@@ -51,6 +54,9 @@ pub(crate) fn prove(
         .arg(image::mirror()?);
     let said = Running::start(&mut command, Stdio::null(), 8 * MINUTE)?.finish()?;
     said.text().lines().for_each(|line| report.say(line));
+    if said.status.code() == Some(OBJECTION) {
+        return Err("lintian finds an error, or piuparts fails: see above".to_owned());
+    }
     limited::succeeded("lintian and piuparts", &said)?;
     report.count("judges", 2, "programs");
     Ok(())

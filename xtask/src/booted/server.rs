@@ -46,6 +46,13 @@ pub(crate) fn is_active(machine: &Machine) -> Result<(), String> {
     active.map_err(|problem| with_log(machine, &problem))
 }
 
+/// When the unit last changed its state so, by systemd's clock.
+pub(crate) fn instant(machine: &Machine, property: &str) -> Result<Duration, String> {
+    let text = machine.show(UNIT, property)?;
+    let microseconds = text.parse().map_err(|_| format!("{property} of {UNIT} is `{text}`"))?;
+    Ok(Duration::from_micros(microseconds))
+}
+
 /// How many datagrams wait in its sockets for time, at most, while no process reads them: those of one worker times the
 /// workers.
 pub(crate) fn waiting_count_max(machine: &Machine) -> Result<u64, String> {
