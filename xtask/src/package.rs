@@ -14,8 +14,8 @@ use crate::process;
 use crate::supply::sbom;
 use crate::tools::{self, Tool};
 
-const DEB: Tool = Tool { word: "deb", version: "3.8.0" };
-const RPM: Tool = Tool { word: "generate-rpm", version: "0.21.1" };
+const DEB: Tool = Tool { word: "deb", version: "3.8.0", level: "1" };
+const RPM: Tool = Tool { word: "generate-rpm", version: "0.21.1", level: "1" };
 
 /// Where all of it is made, in the checkout.
 const FOLDER: &str = "target/package";

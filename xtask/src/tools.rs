@@ -1,6 +1,6 @@
 //! Cargo subcommands that are not part of Rust: those that are installed, or else builds inside this checkout.
 //!
-//! Those are built without optimisation, which would take longer than it saves: they run for seconds. So they are not
+//! Most are built without optimisation, which would take longer than it saves: they run for seconds. So they are not
 //! installed where a developer would find them.
 
 use std::env;
@@ -19,6 +19,8 @@ pub(crate) struct Tool {
     pub(crate) word: &'static str,
     /// The package's version, if it has to be built.
     pub(crate) version: &'static str,
+    /// How far it is optimised, by what it has to compute.
+    pub(crate) level: &'static str,
 }
 
 /// `cargo` in the root, which finds what [`provide`] has built.
@@ -46,6 +48,7 @@ fn install(root: &Path, tool: &Tool) -> Command {
     let mut command = process::cargo(root);
     command.args(["install", &format!("cargo-{}", tool.word), "--version", tool.version, "--locked"]);
     command.args(["--debug", "--root", FOLDER]).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    command.env("CARGO_PROFILE_DEV_OPT_LEVEL", tool.level);
     command
 }
 
@@ -53,7 +56,7 @@ fn install(root: &Path, tool: &Tool) -> Command {
 mod tests {
     use super::*;
 
-    const DENY: Tool = Tool { word: "deny", version: "0.20.2" };
+    const DENY: Tool = Tool { word: "deny", version: "0.20.2", level: "0" };
 
     #[test]
     fn tool_is_installed_in_the_checkout_alone() {
@@ -70,7 +73,7 @@ mod tests {
     #[test]
     fn tool_that_is_there_is_not_built() {
         // No package is called so: building it would fail.
-        let own = Tool { word: "tree", version: "no version" };
+        let own = Tool { word: "tree", version: "no version", level: "0" };
         assert_eq!(provide(Path::new("/"), &own), Ok(()));
     }
 }
