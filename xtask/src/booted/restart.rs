@@ -26,8 +26,8 @@ const START: Duration = Duration::from_secs(4);
 struct Seen {
     /// By scheme.
     counts: [(&'static str, Counts); 2],
-    /// From the end of each process until another one was ready, by systemd's clock.
-    gaps: Vec<Duration>,
+    /// Milliseconds from the end of each process until another one was ready, by systemd's clock.
+    gaps_ms: Vec<u128>,
 }
 
 impl Seen {
@@ -71,7 +71,7 @@ pub(crate) fn prove(machine: &Machine, package: &Package, report: &mut Report) -
             report.say(&format!("{what}: a second time, as {problem}"));
             seen = under_load(machine, rate, &events, &newer)?;
         }
-        report.say(&format!("{what}: another process was ready after {:.0?}", seen.gaps));
+        report.say(&format!("{what}: another process was ready after {:?} ms", seen.gaps_ms));
         for (scheme, counts) in &seen.counts {
             report.say(&format!("{what}: {scheme}: {counts}"));
             report.count("restart-requests", counts.sent, "requests");
@@ -117,17 +117,17 @@ fn under_load(machine: &Machine, rate: u64, events: &[Event], newer: &str) -> Re
     let secured = format!("{} --ca {}", certificates::NAME, certificates::AUTHORITY);
     let mut nts = Load::start(machine, "nts", &secured, rate, seconds)?;
     thread::sleep(START);
-    let mut gaps = Vec::new();
+    let mut gaps_ms = Vec::new();
     for event in events {
         happen(machine, *event, newer)?;
         let at = |change: &str| server::instant(machine, &format!("Active{change}TimestampMonotonic"));
-        gaps.push(at("Enter")?.saturating_sub(at("Exit")?));
+        gaps_ms.push(at("Enter")?.saturating_sub(at("Exit")?).as_millis());
         thread::sleep(PAUSE);
     }
     if !plain.is_running()? || !nts.is_running()? {
         return Err("a load had ended before all had happened that it was to see".to_owned());
     }
-    Ok(Seen { counts: [("plain", plain.finish(machine)?), ("nts", nts.finish(machine)?)], gaps })
+    Ok(Seen { counts: [("plain", plain.finish(machine)?), ("nts", nts.finish(machine)?)], gaps_ms })
 }
 
 /// Does something to the server, and waits until another process serves.
@@ -152,10 +152,10 @@ fn happen(machine: &Machine, event: Event, newer: &str) -> Result<(), String> {
 /// At most `allowed` requests had no answer, and none a wrong one; and requests were made.
 fn nothing_lost(seen: &Seen, allowed: u64) -> Result<(), String> {
     if seen.lost() > allowed {
-        let Seen { gaps, .. } = seen;
+        let Seen { gaps_ms, .. } = seen;
         return Err(format!(
-            "{} requests are lost; {allowed} at most had been read by killed processes; another process was ready after \
-             {gaps:.0?} (RestartSec= adds to that)",
+            "{} requests are lost, and killed processes had read {allowed} at most; another was ready after \
+             {gaps_ms:?} ms (RestartSec= adds to that)",
             seen.lost()
         ));
     }
@@ -206,7 +206,7 @@ mod tests {
         let good = counts(100, 0, 0, 0);
         let of = |counts, allowed| {
             let counts = [("plain", good.clone()), ("nts", counts)];
-            nothing_lost(&Seen { counts, gaps: Vec::new() }, allowed)
+            nothing_lost(&Seen { counts, gaps_ms: Vec::new() }, allowed)
         };
         assert_eq!(of(counts(100, 0, 0, 0), 0), Ok(()));
         assert!(of(counts(100, 1, 0, 0), 0).is_err());
