@@ -85,9 +85,11 @@ pub(crate) fn missing() -> Option<String> {
         return Some(format!("there is no {program}"));
     }
     let mut namespaces = Command::new("unshare");
-    namespaces.args(["--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "true"]);
+    namespaces.args(["--mount", "--pid", "--net", "--uts", "--ipc", "--fork"]);
+    // Seen in the new namespace alone.
+    namespaces.args(["mount", "-t", "tmpfs", "trial", "/tmp"]);
     if process::output(&mut namespaces).is_err() {
-        return Some("namespaces cannot be made here".to_owned());
+        return Some("namespaces and mounts in them cannot be made here".to_owned());
     }
     mirror().err()
 }

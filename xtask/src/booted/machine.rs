@@ -37,7 +37,7 @@ fi
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do
     if [ -w "$hierarchy/cgroup.procs" ]; then
         mkdir -p "$hierarchy/$name"
-        # Its number in the namespace that the file system of control groups was mounted in.
+        # 0 is who writes it.
         echo 0 > "$hierarchy/$name/cgroup.procs"
     fi
 done

@@ -21,7 +21,10 @@ impl Package {
         if let Some(file) = file {
             return match file.is_file() {
                 true => Ok(Package { file }),
-                false => Err(format!("{}: there is no such package", file.display())),
+                false => Err(format!(
+                    "{}: there is no such file; `cargo xtask package` makes packages in target/package",
+                    file.display()
+                )),
             };
         }
         let folder = root.join("target/package");
