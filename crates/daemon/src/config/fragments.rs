@@ -4,8 +4,8 @@
 //! counts; but tables in a list (`[[nts.certificate]]`) are added to those before them, so that each can have a file of
 //! its own. `server.reference` is one value: its tables are alternatives, and a sum of two would be none of them.
 //!
-//! Each file is parsed behind as many empty lines as all before it have octets. So a place in the joined table is one in
-//! one of the files, and mistakes are told with the file and line that they are in.
+//! Each file is parsed behind as many empty lines as all before it have octets. So a place in the joined table is one
+//! in one of the files, and mistakes are told with the file and line that they are in.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -114,7 +114,11 @@ impl Sources {
 
 /// Which file has the last word on each key.
 #[derive(Clone, Default)]
-pub(crate) struct Origins(BTreeMap<String, PathBuf>);
+pub(crate) struct Origins {
+    keys: BTreeMap<String, PathBuf>,
+    /// In tables of a list, to which several files add: keys with what they are set to, or what is in that.
+    listed: BTreeMap<(String, String), PathBuf>,
+}
 
 /// Nothing: what a configuration means does not depend on where it came from.
 impl fmt::Debug for Origins {
@@ -127,24 +131,52 @@ impl Origins {
     fn note(&mut self, place: &str, table: &DeTable<'_>, path: &Path) {
         for (key, value) in table {
             let place = inner(place, key.get_ref());
-            if let DeValue::Table(table) = value.get_ref() {
-                self.note(&place, table, path);
+            match value.get_ref() {
+                DeValue::Table(table) => self.note(&place, table, path),
+                DeValue::Array(array) if is_of_tables(array) => {
+                    for table in array {
+                        self.note_listed(&place, table.get_ref(), path);
+                    }
+                }
+                _ => {}
             }
-            self.0.insert(place, path.to_owned());
+            self.keys.insert(place, path.to_owned());
         }
+    }
+
+    /// Notes what is in a table of a list.
+    fn note_listed(&mut self, place: &str, value: &DeValue<'_>, path: &Path) {
+        let text = match value {
+            DeValue::Table(table) => {
+                for (key, value) in table {
+                    self.note_listed(&inner(place, key.get_ref()), value.get_ref(), path);
+                }
+                return;
+            }
+            DeValue::Array(array) => {
+                return array.iter().for_each(|value| self.note_listed(place, value.get_ref(), path));
+            }
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => number.as_str().to_owned(),
+            DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => return,
+        };
+        self.listed.insert((place.to_owned(), text), path.to_owned());
     }
 
     /// Names the file that has the mistake: the one with the last word on its key, or on what the key is in.
     pub(super) fn place(&self, error: ConfigError) -> ConfigError {
+        let listed = self.listed.get(&(error.key.clone(), error.value.clone()));
         let mut key = error.key.as_str();
-        loop {
-            if let Some(path) = self.0.get(key) {
-                return ConfigError { file: path.clone(), ..error };
+        let known = loop {
+            match (listed.or_else(|| self.keys.get(key)), key.rsplit_once('.')) {
+                (Some(path), _) => break Some(path),
+                (None, Some((outer, _))) => key = outer,
+                (None, None) => break None,
             }
-            match key.rsplit_once('.') {
-                Some((outer, _)) => key = outer,
-                None => return error,
-            }
+        };
+        match known {
+            Some(path) => ConfigError { file: path.clone(), ..error },
+            None => error,
         }
     }
 }
@@ -306,6 +338,29 @@ mod tests {
         assert!(config.wrong("server.user", "x", "", "").file.ends_with("conf.d/a.toml"));
         assert_eq!(config.wrong("server.listen", "", "", "").file, file);
         assert_eq!(config.wrong("fleet", "", "", "").file, file);
+    }
+
+    #[test]
+    fn mistake_in_a_table_of_a_list_is_told_with_the_file_that_has_the_table() {
+        let pair = |chain: &str, name: &str| {
+            format!(
+                "[[nts.certificate]]\ncertificate-chain = \"{chain}\"\nprivate-key = \"/k\"\nnames = [\"{name}\"]\n"
+            )
+        };
+        let good = pair("/c", "a.example");
+        for bad in [pair("c", "b.example"), pair("/d", "b example")] {
+            for (number, texts) in
+                [[&bad, &good, &good], [&good, &bad, &good], [&good, &good, &bad]].iter().enumerate()
+            {
+                let (_folder, file) = folder(&[
+                    ("a.toml", &format!("{MAIN}{}", texts[0])),
+                    ("conf.d/b.toml", texts[1]),
+                    ("conf.d/c.toml", texts[2]),
+                ]);
+                let error = Config::load(&file).unwrap_err();
+                assert!(error.file.ends_with(["a.toml", "b.toml", "c.toml"][number]), "{error}");
+            }
+        }
     }
 
     #[test]
