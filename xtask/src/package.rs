@@ -1,9 +1,10 @@
-//! `cargo xtask package`: one .deb and one .rpm, with the program, its units, man pages, completions and what it is made
-//! of.
+//! `cargo xtask package`: one .deb and one .rpm, with the program, its units, man pages, completions and what it is
+//! made of.
 //!
 //! What goes in is staged in a folder, from which cargo-deb and cargo-generate-rpm take it as their sections in the
-//! manifest say. Two runs make the same octets, whenever and wherever they are: no path of this machine is in the program
-//! ([`remaps`]), and all times are `SOURCE_DATE_EPOCH`, which is the time of the newest commit unless it is set.
+//! manifest say. Two runs make the same octets, whenever and wherever they are: no path of this machine is in the
+//! program ([`remaps`]), and all times are `SOURCE_DATE_EPOCH`, which is the time of the newest commit unless it is
+//! set.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -80,8 +80,8 @@ fn configuration() -> String {
          server authentick\n.SH DESCRIPTION\n",
         version()
     );
-    page += "The server reads /etc/authentick/authentick.toml, and then the files of conf.d beside it whose names end in \
-             .toml, in the order of their names. An unknown key is a mistake; \
+    page += "The server reads /etc/authentick/authentick.toml, and then the files of conf.d beside it whose names end \
+             in .toml, in the order of their names. An unknown key is a mistake; \
              .B authentick serve \\-\\-check\n\
              finds it. Every key stands here with its default or an example:\n.PP\n.nf\n";
     for line in CONFIGURATION.lines() {
