@@ -91,8 +91,9 @@ fn readme_names_every_command_and_no_other() {
     let rows = readme.lines().filter_map(|line| line.strip_prefix("| `authentick "));
     let told: BTreeSet<&str> = rows.filter_map(|row| row.split([' ', '`']).next()).collect();
     let command = Arguments::command();
-    let known: BTreeSet<&str> = command.get_subcommands().map(Command::get_name).collect();
-    assert_eq!(told, known);
+    // What is hidden is for packages.
+    let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+    assert_eq!(told, shown.map(Command::get_name).collect());
 }
 
 #[test]
