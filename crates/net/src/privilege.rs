@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
+use std::sync::{Mutex, PoisonError};
 
 /// A user of this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,11 +68,21 @@ pub fn acting_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The name of the user as whom this process acts, for messages; the number, if there is none.
+/// The name of the user as whom this process acts, for messages; the number, if there is none. It is looked up once for
+/// each user that the process becomes, so a process that has asked before it gave up its rights still knows it then.
 #[must_use]
 pub fn acting_user() -> String {
+    static KNOWN: Mutex<Option<(u32, String)>> = Mutex::new(None);
     let uid = acting_uid();
-    find_user_by_id(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*known {
+        Some((user, name)) if *user == uid => name.clone(),
+        Some(_) | None => {
+            let name = find_user_by_id(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
+            *known = Some((uid, name.clone()));
+            name
+        }
+    }
 }
 
 /// Asks the user database by one of its functions, which fills the entry and its strings.

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use authentick_net::process::leave_signals_to_others;
-use authentick_net::refusal;
+use authentick_net::{privilege, refusal};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set,
@@ -118,6 +118,8 @@ impl Containment {
             return Containment { programs: None, readable: None };
         }
         let mut report = Report::default();
+        // Messages name the user, and the user database is out of reach soon.
+        drop(privilege::acting_user());
         // This comes before the files that say what the kernel has become unreachable.
         let programs = programs();
         shrink_memory_once();
@@ -126,7 +128,7 @@ impl Containment {
             give_up(&mut report);
             let folders = landlock::readable(config);
             let restricted = landlock::restrict(&folders, config);
-            let state = fs::canonicalize(&config.state_directory);
+            let state = fs::canonicalize(config.state.path());
             readable = restricted.is_ok().then(|| Arc::new(folders.into_iter().chain(state).collect()));
             report.add("Landlock", restricted.map(|kept| format!("files by {kept}")));
         }
