@@ -210,7 +210,8 @@ fn booted(root: &Path) -> Result<End, String> {
     // The binary that other steps run, too.
     authentick(root, root, "--version")?;
     cargo(root, "xtask package --only deb --binary target/release/authentick")?;
-    booted::run(root, None, &[Proof::Install, Proof::Restart, Proof::Renewal]).map(|_| End::Done)
+    booted::run(root, None, &[Proof::Install, Proof::Restart, Proof::Renewal, Proof::Firewall])
+        .map(|_| End::Done)
 }
 
 /// Runs all studies in their short forms, with a ceiling, and renders what they wrote once more.

@@ -18,6 +18,7 @@ const PACKAGES: &[&str] = &[
     "certbot",
     "chrony",
     "dbus",
+    "firewalld",
     "iproute2",
     "openssl",
     "pebble",
@@ -25,13 +26,21 @@ const PACKAGES: &[&str] = &[
     "systemd",
     "systemd-container",
     "systemd-sysv",
+    "ufw",
 ];
 
 /// What judges a package.
 const JUDGES: &[&str] = &["lintian", "piuparts"];
 
 /// What would run in a machine by itself and is not ours: it would take ports and look for a network.
-const MASKED: &[&str] = &["apt-daily.timer", "apt-daily-upgrade.timer", "certbot.timer", "chrony.service"];
+const MASKED: &[&str] = &[
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "certbot.timer",
+    "chrony.service",
+    "firewalld.service",
+    "ufw.service",
+];
 
 /// A system in a folder.
 #[derive(Debug)]

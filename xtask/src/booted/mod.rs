@@ -4,12 +4,13 @@
 //! - `image`: the system that machines begin with, made once.
 //! - `machine`: a system that runs, commands in it, and its end.
 //! - `package`, `server`, `certificates`, `load`, `chrony`: what the proofs share.
-//! - `restart`, `install`, `renewal`, `judged`: the proofs.
+//! - `restart`, `install`, `renewal`, `firewall`, `judged`: the proofs.
 //!
 //! Only the image takes a network, to be made. What runs in a machine has a loopback interface and nothing else.
 
 mod certificates;
 mod chrony;
+mod firewall;
 mod image;
 mod install;
 mod judged;
@@ -44,6 +45,8 @@ pub(crate) enum Proof {
     Restart,
     /// Certificates of two names are renewed by certbot, and are in force without a further command
     Renewal,
+    /// Firewalld and ufw let time and key exchange in by the manual's commands
+    Firewall,
     /// Piuparts passes it, and lintian finds no error in it
     Judged,
 }
@@ -100,6 +103,7 @@ fn prove(root: &Path, proof: Proof, package: &Package) -> Result<(), String> {
         Proof::Install => install::prove,
         Proof::Restart => restart::prove,
         Proof::Renewal => renewal::prove,
+        Proof::Firewall => firewall::prove,
         Proof::Judged => {
             let judging = Image::provide(root, Kind::Judging)?;
             let base = Image::provide(root, Kind::Bootable)?;

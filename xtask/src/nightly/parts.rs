@@ -252,8 +252,9 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "package",
         establishes: "In a booted Debian 12 the package starts in half a second and only with a good configuration, \
-            loses no request in restarts and upgrades, puts renewed certificates in force by itself, and leaves \
-            nothing when it is purged; piuparts passes it, and lintian finds no error in it.",
+            loses no request in restarts and upgrades, puts renewed certificates in force by itself, is let in by \
+            firewalld and ufw as the manual says, and leaves nothing when it is purged; piuparts passes it, and \
+            lintian finds no error in it.",
         minutes: 25,
         steps: &[Step::new("cargo xtask package"), Step::new("cargo xtask booted")],
         figures: &[
