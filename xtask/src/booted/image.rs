@@ -20,6 +20,7 @@ const PACKAGES: &[&str] = &[
     "dbus",
     "firewalld",
     "iproute2",
+    "lego",
     "openssl",
     "pebble",
     "procps",
@@ -30,7 +31,7 @@ const PACKAGES: &[&str] = &[
 ];
 
 /// What judges a package.
-const JUDGES: &[&str] = &["lintian", "piuparts"];
+const JUDGES: &[&str] = &["lintian", "piuparts", "rpm", "rpmlint"];
 
 /// What would run in a machine by itself and is not ours: it would take ports and look for a network.
 const MASKED: &[&str] = &[

@@ -2,6 +2,7 @@
 //! reads it, and its errors fail the proof, while its warnings are shown. Both run in a copy of the image, with this
 //! machine's network: piuparts fetches what the package needs.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use super::Report;
@@ -14,7 +15,7 @@ const OBJECTION: i32 = 3;
 
 /// Arguments: the image, an empty folder, the image that packages are installed in, the package, the mirror.
 const JUDGE: &str = r#"
-image=$1 folder=$2 base=$3 package=$4 mirror=$5
+image=$1 folder=$2 base=$3 package=$4 mirror=$5 rpm=$6 rpmlint=$7
 mount -t tmpfs -o mode=755,size=75% judge "$folder"
 mkdir "$folder/upper" "$folder/work" "$folder/root"
 mount -t overlay -o "lowerdir=$image,upperdir=$folder/upper,workdir=$folder/work" judge "$folder/root"
@@ -33,10 +34,23 @@ chroot "$root" piuparts --distribution bookworm --mirror "$mirror main" --existi
     --skip-minimize --no-eatmydata --install-purge-install "$deb" > "$folder/piuparts" 2>&1 || status=3
 # What it says of each step is long.
 grep -E '^[0-9]+m[0-9.]+s (ERROR|WARN|INFO: (PASS|FAIL))|owned by' "$folder/piuparts" || tail "$folder/piuparts"
+if [ -n "$rpm" ]; then
+    cp "$rpm" "$root/srv/authentick.rpm"
+    cp "$rpmlint" "$root/srv/rpmlint.toml"
+    chroot "$root" rpmlint --config /srv/rpmlint.toml /srv/authentick.rpm || status=3
+    # Its dependencies are packages of another family here.
+    chroot "$root" sh -ec 'rpm --install --nodeps --force-debian /srv/authentick.rpm
+        authentick serve --check
+        test "$(stat -c %U:%a /etc/authentick/authentick.toml)" = root:644
+        id authentick
+        rpm --erase --nodeps --force-debian authentick
+        ! test -e /usr/bin/authentick' > "$folder/rpm" 2>&1 || { status=3; cat "$folder/rpm"; }
+fi
 exit $status
 "#;
 
 pub(crate) fn prove(
+    root: &Path,
     judging: &Image,
     base: &Image,
     package: &Package,
@@ -52,12 +66,20 @@ pub(crate) fn prove(
         .arg(&base.folder)
         .arg(&package.file)
         .arg(image::mirror()?);
+    let rpm = package.rpm();
+    match &rpm {
+        Some(rpm) => drop(command.arg(rpm).arg(root.join("packaging/rpmlint.toml"))),
+        None => {
+            command.args(["", ""]);
+            report.say("there is no .rpm beside the .deb; `cargo xtask package` makes both");
+        }
+    }
     let said = Running::start(&mut command, Stdio::null(), 8 * MINUTE)?.finish()?;
     said.text().lines().for_each(|line| report.say(line));
     if said.status.code() == Some(OBJECTION) {
-        return Err("lintian finds an error, or piuparts fails: see above".to_owned());
+        return Err("lintian or rpmlint finds an error, or an installation fails: see above".to_owned());
     }
     limited::succeeded("lintian and piuparts", &said)?;
-    report.count("judges", 2, "programs");
+    report.count("judges", if rpm.is_some() { 4 } else { 2 }, "programs");
     Ok(())
 }

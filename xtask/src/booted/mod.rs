@@ -47,7 +47,7 @@ pub(crate) enum Proof {
     Renewal,
     /// Firewalld and ufw let time and key exchange in by the manual's commands
     Firewall,
-    /// Piuparts passes it, and lintian finds no error in it
+    /// Piuparts passes it, the other package is installed and erased, and lintian and rpmlint find no error in them
     Judged,
 }
 
@@ -107,7 +107,7 @@ fn prove(root: &Path, proof: Proof, package: &Package) -> Result<(), String> {
         Proof::Judged => {
             let judging = Image::provide(root, Kind::Judging)?;
             let base = Image::provide(root, Kind::Bootable)?;
-            return judged::prove(&judging, &base, package, &mut report);
+            return judged::prove(root, &judging, &base, package, &mut report);
         }
     };
     let image = Image::provide(root, Kind::Bootable)?;

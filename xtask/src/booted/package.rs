@@ -11,6 +11,10 @@ pub(crate) struct Package {
     pub(crate) file: PathBuf,
 }
 
+/// How names of packages end: for Debian, and for those that use RPM.
+const DEB: &str = "deb";
+const RPM: &str = "rpm";
+
 /// Where it is in a machine.
 const PLACE: &str = "/root/authentick.deb";
 const NEWER: &str = "/root/authentick-newer.deb";
@@ -28,9 +32,14 @@ impl Package {
             };
         }
         let folder = root.join("target/package");
-        newest(&folder).map(|file| Package { file }).ok_or_else(|| {
+        newest(&folder, DEB).map(|file| Package { file }).ok_or_else(|| {
             format!("{}: there is no package; `cargo xtask package` makes it", folder.display())
         })
+    }
+
+    /// The newest package for the others, beside it.
+    pub(crate) fn rpm(&self) -> Option<PathBuf> {
+        newest(self.file.parent()?, RPM)
     }
 
     /// Copies it into a machine and installs it.
@@ -52,10 +61,10 @@ impl Package {
     }
 }
 
-/// The package that was written last.
-fn newest(folder: &Path) -> Option<PathBuf> {
+/// The package with such a name that was written last.
+fn newest(folder: &Path, ending: &str) -> Option<PathBuf> {
     let files = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
-    let packages = files.filter(|file| file.extension().is_some_and(|ending| ending == "deb"));
+    let packages = files.filter(|file| file.extension().is_some_and(|it| it == ending));
     let dated = packages.filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file)));
     dated.max().map(|(_, file)| file)
 }
@@ -76,7 +85,10 @@ mod tests {
             fs::write(folder.join(name), "").unwrap();
         }
         fs::File::options().write(true).open(folder.join("b.deb")).unwrap().set_modified(old).unwrap();
-        assert!(Package::find(root.path(), None).unwrap().file.ends_with("a.deb"));
+        let found = Package::find(root.path(), None).unwrap();
+        assert!(found.file.ends_with("a.deb") && found.rpm().is_none());
+        fs::write(folder.join("d.rpm"), "").unwrap();
+        assert!(found.rpm().is_some_and(|rpm| rpm.ends_with("d.rpm")));
         let named = folder.join("b.deb");
         assert_eq!(Package::find(root.path(), Some(named.clone())).unwrap().file, named);
         assert!(Package::find(root.path(), Some(folder.join("d.deb"))).is_err());

@@ -1,5 +1,5 @@
 //! certbot renews the certificates of two names with pebble, an authority for tests, and the server shows the new ones
-//! without a further command, while keys are exchanged.
+//! without a further command, while keys are exchanged. lego does so once for a third name.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,9 @@ use super::machine::Machine;
 use super::package::Package;
 use super::{Report, certificates, server};
 
-/// Names that resolve in the machine alone.
+/// Names that resolve in the machine alone: those of certbot, and that of lego.
 const NAMES: [&str; 2] = ["a.test", "b.test"];
+const LEGO_NAME: &str = "c.test";
 const RENEWAL_COUNT: usize = 2;
 /// How soon a renewed certificate is to be shown.
 const SHOWN_WITHIN: Duration = Duration::from_secs(60);
@@ -23,6 +24,11 @@ const ROOT: &str = "/etc/ssl/pebble-root.pem";
 
 /// Of certbot: an authority that is not Let's Encrypt's, port 80 of this host, and no questions.
 const CERTBOT: &str = "REQUESTS_CA_BUNDLE=/etc/ssl/authority.pem certbot";
+/// What the manual has lego do after a renewal.
+const LEGO_HOOK: &str = "systemctl start authentick-certificates.service";
+/// Of lego: the same.
+const LEGO: &str = "LEGO_CA_CERTIFICATES=/etc/ssl/authority.pem lego --server https://localhost:14000/dir --accept-tos \
+                    --email root@c.test --path /etc/lego --http --domains c.test";
 
 pub(crate) fn prove(machine: &Machine, package: &Package, report: &mut Report) -> Result<(), String> {
     package.install(machine)?;
@@ -33,8 +39,9 @@ pub(crate) fn prove(machine: &Machine, package: &Package, report: &mut Report) -
              --server https://localhost:14000/dir --domain {name}"
         ))?;
     }
+    machine.succeed(&format!("{LEGO} run"))?;
     server::configure(machine, &tables())?;
-    for name in NAMES {
+    for name in NAMES.into_iter().chain([LEGO_NAME]) {
         is_shown(machine, name)?;
     }
     let loads = NAMES.map(|name| {
@@ -45,7 +52,8 @@ pub(crate) fn prove(machine: &Machine, package: &Package, report: &mut Report) -
     for turn in 1..=RENEWAL_COUNT {
         slowest = slowest.max(renew(machine, turn, report)?);
     }
-    report.count("renewals", (RENEWAL_COUNT * NAMES.len()) as u64, "certificates");
+    slowest = slowest.max(renew_by_lego(machine, report)?);
+    report.count("renewals", (RENEWAL_COUNT * NAMES.len() + 1) as u64, "certificates");
     for load in loads {
         let (name, load) = load?;
         let counts = load.stop(machine)?;
@@ -66,12 +74,16 @@ fn tables() -> String {
              private-key = \"/etc/letsencrypt/live/{name}/privkey.pem\"\n"
         )
     };
-    format!("[nts]\nhand-over = \"/run/authentick\"\n{}", NAMES.map(table).concat())
+    let of_lego = format!(
+        "[[nts.certificate]]\ncertificate-chain = \"{}\"\nprivate-key = \"/etc/lego/certificates/{LEGO_NAME}.key\"\n",
+        certificate(LEGO_NAME)
+    );
+    format!("[nts]\nhand-over = \"/run/authentick\"\n{}{of_lego}", NAMES.map(table).concat())
 }
 
 /// Starts pebble, and has its root where clients find it.
 fn start_authority(machine: &Machine) -> Result<(), String> {
-    certificates::make_for(machine, "localhost", &NAMES)?;
+    certificates::make_for(machine, "localhost", &[NAMES[0], NAMES[1], LEGO_NAME])?;
     machine.write(
         "/root/pebble.json",
         r#"{"pebble": {"listenAddress": "127.0.0.1:14000", "managementListenAddress": "127.0.0.1:15000",
@@ -105,10 +117,31 @@ fn renew(machine: &Machine, turn: usize, report: &Report) -> Result<Duration, St
     Ok(start.elapsed())
 }
 
-/// The serial number of the certificate that certbot has for a name.
+/// Renews lego's certificate, with the hook that the manual has, and waits until it is shown: how long that took.
+fn renew_by_lego(machine: &Machine, report: &Report) -> Result<Duration, String> {
+    let before = newest(machine, LEGO_NAME)?;
+    machine.succeed(&format!("{LEGO} renew --days 9999 --no-random-sleep --renew-hook '{LEGO_HOOK}'"))?;
+    let start = Instant::now();
+    let serial = newest(machine, LEGO_NAME)?;
+    if serial == before {
+        return Err(format!("lego has not renewed the certificate of {LEGO_NAME}"));
+    }
+    is_shown(machine, LEGO_NAME)?;
+    report.say(&format!("renewal by lego: {LEGO_NAME} has {serial}, shown after {:.1?}", start.elapsed()));
+    Ok(start.elapsed())
+}
+
+/// Where the certificate of a name is, with those that sign it.
+fn certificate(name: &str) -> String {
+    match name {
+        LEGO_NAME => format!("/etc/lego/certificates/{name}.crt"),
+        _ => format!("/etc/letsencrypt/live/{name}/fullchain.pem"),
+    }
+}
+
+/// The serial number of the certificate that certbot or lego has for a name.
 fn newest(machine: &Machine, name: &str) -> Result<String, String> {
-    let said =
-        machine.succeed(&format!("openssl x509 -noout -serial -in /etc/letsencrypt/live/{name}/cert.pem"))?;
+    let said = machine.succeed(&format!("openssl x509 -noout -serial -in {}", certificate(name)))?;
     Ok(said.trim().to_owned())
 }
 
@@ -140,6 +173,8 @@ mod tests {
             .iter()
             .filter_map(|table| table["certificate-chain"].as_str())
             .collect();
-        assert_eq!(chains, NAMES.map(|name| format!("/etc/letsencrypt/live/{name}/fullchain.pem")));
+        assert_eq!(chains, [NAMES[0], NAMES[1], LEGO_NAME].map(certificate));
+        let page = include_str!("../../../docs/manual/certificates.md");
+        assert!(page.contains(LEGO_HOOK), "it is the manual's");
     }
 }

@@ -254,7 +254,7 @@ const ENTRIES: &[Entry] = &[
         establishes: "In a booted Debian 12 the package starts in half a second and only with a good configuration, \
             loses no request in restarts and upgrades, puts renewed certificates in force by itself, is let in by \
             firewalld and ufw as the manual says, and leaves nothing when it is purged; piuparts passes it, and \
-            lintian finds no error in it.",
+            lintian and rpmlint find no error in it and in the other one, which is installed and erased by rpm.",
         minutes: 25,
         steps: &[Step::new("cargo xtask package"), Step::new("cargo xtask booted")],
         figures: &[
