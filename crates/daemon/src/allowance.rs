@@ -10,6 +10,10 @@ pub(crate) struct Allowance {
     pub(crate) an_hour: u32,
 }
 
+/// Lines of the log about one thing: about each of a few dozen certificates, about a server that does wrong in many
+/// places at once, and for an operator who tries a change again and again.
+pub(crate) const LINES: Allowance = Allowance { most: 30, an_hour: 60 };
+
 /// What is left of an allowance.
 #[derive(Debug)]
 pub(crate) struct Bucket {

@@ -1,6 +1,6 @@
 //! Which lines of the log are written: none floods it, and none that is left out goes untold.
 //!
-//! A cause is the place in the source that a line comes from. After a quiet time, each may write [`BURST`] lines at
+//! A cause is the place in the source that a line comes from. After a quiet time, each may write thirty lines at
 //! once; in the long run, one a minute. Those that are left out are counted. The next line of their cause says how many
 //! they were; if none comes, [`Causes::overdue`] does, once the minute is over.
 //!
@@ -12,12 +12,10 @@ use std::time::{Duration, Instant};
 
 use log::Record;
 
-/// Lines of one cause at once: of each of a few dozen certificates, and for an operator who tries a change again and
-/// again.
-pub const BURST: u32 = 30;
+use crate::allowance::{Bucket, LINES};
 
-/// The time after which a cause may write one more.
-pub const INTERVAL: Duration = Duration::from_secs(60);
+/// How long what was left out may stay untold.
+const TOLD_AFTER: Duration = Duration::from_secs(60);
 
 /// A file, and a line in it.
 type Place = (&'static str, u32);
@@ -28,8 +26,7 @@ pub struct Causes(Mutex<HashMap<Place, Cause>>);
 
 #[derive(Debug)]
 struct Cause {
-    /// When it may write [`BURST`] lines at once again.
-    quiet_at: Instant,
+    lines: Bucket,
     left_out: Option<LeftOut>,
 }
 
@@ -51,15 +48,14 @@ impl Causes {
         // Whoever gives no place of a line that lasts is limited with all others that do not.
         let place = (record.file_static().unwrap_or(""), record.line().unwrap_or(0));
         let mut causes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let cause = causes.entry(place).or_insert(Cause { quiet_at: now, left_out: None });
-        let quiet_at = cause.quiet_at.max(now);
-        if quiet_at > now + INTERVAL * (BURST - 1) {
+        let full = || Cause { lines: Bucket::full(LINES, now), left_out: None };
+        let cause = causes.entry(place).or_insert_with(full);
+        if !cause.lines.take(now, 1.0) {
             let count = cause.left_out.take().map_or(1, |left_out| left_out.count + 1);
             let (line, level) = (record.args().to_string(), record.level());
-            cause.left_out = Some(LeftOut { count, line, level, told_at: now + INTERVAL });
+            cause.left_out = Some(LeftOut { count, line, level, told_at: now + TOLD_AFTER });
             return None;
         }
-        cause.quiet_at = quiet_at + INTERVAL;
         Some(cause.left_out.take().map_or(0, |left_out| left_out.count))
     }
 
@@ -103,7 +99,7 @@ mod tests {
                 told += left_out;
             }
         }
-        assert_eq!(written, u64::from(BURST) + 9);
+        assert_eq!(written, u64::from(LINES.most) + 9);
         let end = start + Duration::from_secs(600);
         assert_eq!(admit(&causes, 8, "another", end), Some(0));
         let rest = causes.rest();
@@ -114,21 +110,21 @@ mod tests {
     #[test]
     fn what_was_left_out_is_told_within_a_minute_even_if_nothing_follows() {
         let (causes, start) = (Causes::default(), Instant::now());
-        for number in 0..BURST + 3 {
+        for number in 0..LINES.most + 3 {
             admit(&causes, 7, &format!("file {number}"), start);
         }
-        assert_eq!(causes.overdue(start + INTERVAL - Duration::from_millis(1)), []);
-        let overdue = causes.overdue(start + INTERVAL);
+        assert_eq!(causes.overdue(start + TOLD_AFTER - Duration::from_millis(1)), []);
+        let overdue = causes.overdue(start + TOLD_AFTER);
         assert_eq!((overdue.len(), overdue[0].count, overdue[0].line.as_str()), (1, 3, "file 32"));
-        assert_eq!(causes.overdue(start + INTERVAL * 2), []);
-        assert_eq!(admit(&causes, 7, "file", start + INTERVAL), Some(0), "a minute gives one line");
-        assert_eq!(admit(&causes, 7, "file", start + INTERVAL), None);
+        assert_eq!(causes.overdue(start + TOLD_AFTER * 2), []);
+        assert_eq!(admit(&causes, 7, "file", start + TOLD_AFTER), Some(0), "a minute gives one line");
+        assert_eq!(admit(&causes, 7, "file", start + TOLD_AFTER), None);
     }
 
     #[test]
     fn clock_that_stands_still_or_steps_back_breaks_nothing() {
         let (causes, start) = (Causes::default(), Instant::now());
-        admit(&causes, 7, "x", start + INTERVAL);
+        admit(&causes, 7, "x", start + TOLD_AFTER);
         assert_eq!(admit(&causes, 7, "x", start), Some(0));
     }
 }

@@ -4,7 +4,7 @@
 //! ahead, and says until when it holds. A second is announced throughout the day before it.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -158,7 +158,7 @@ const INTERVAL: Duration = Duration::from_secs(3600);
 /// Reads the list again now and then, as packages replace it, and tells what is wrong with it, once for each change.
 #[derive(Debug)]
 pub(crate) struct LeapKeeper {
-    file: LeapFile,
+    path: PathBuf,
     in_force: Arc<ArcSwap<LeapSeconds>>,
     next: Instant,
     told: Option<String>,
@@ -170,12 +170,12 @@ impl LeapKeeper {
     /// # Errors
     /// If the configuration names it, and it is not whole.
     pub(crate) fn start(config: &Config, now: Instant) -> Result<Option<Self>, ConfigError> {
-        let Some(file) = config.leap_seconds.clone() else { return Ok(None) };
-        check(config)?;
-        let in_force = Arc::new(ArcSwap::from_pointee(LeapSeconds::default()));
-        let mut keeper = LeapKeeper { file, in_force, next: now, told: None };
-        keeper.read(unix_seconds());
-        keeper.next = now + INTERVAL;
+        let Some(file) = &config.leap_seconds else { return Ok(None) };
+        let read = LeapSeconds::read(&file.path);
+        let read = if file.is_named { Ok(read.map_err(|error| wrong(config, file, error))?) } else { read };
+        let (path, in_force) = (file.path.clone(), Arc::new(ArcSwap::from_pointee(LeapSeconds::default())));
+        let mut keeper = LeapKeeper { path, in_force, next: now + INTERVAL, told: None };
+        keeper.take(read, unix_seconds());
         Ok(Some(keeper))
     }
 
@@ -192,12 +192,12 @@ impl LeapKeeper {
     /// Reads the file. What cannot be read leaves the list as it was.
     pub(crate) fn look(&mut self, now: Instant) {
         self.next = now + INTERVAL;
-        self.read(unix_seconds());
+        self.take(LeapSeconds::read(&self.path), unix_seconds());
     }
 
-    fn read(&mut self, unix_seconds: u64) {
-        let path = self.file.path.display();
-        let problem = match LeapSeconds::read(&self.file.path) {
+    fn take(&mut self, read: Result<LeapSeconds, LeapError>, unix_seconds: u64) {
+        let path = self.path.display();
+        let problem = match read {
             Ok(list) => {
                 let (ageing, end) = (list.ageing(unix_seconds), list.end().unwrap_or(0));
                 self.in_force.store(Arc::new(list));
@@ -230,11 +230,13 @@ const REMEDY: &str =
 /// If it is not whole.
 pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
     let Some(file) = config.leap_seconds.as_ref().filter(|file| file.is_named) else { return Ok(()) };
-    LeapSeconds::read(&file.path).map(drop).map_err(|error| {
-        let is_permission = matches!(&error, LeapError::Io(error) if error.is_permission());
-        let remedy = "name a whole leap-seconds.list, or leave it out for that of the package tzdata";
-        config.wrong("server.leap-seconds", file.path.display(), error, remedy).of_rights(is_permission)
-    })
+    LeapSeconds::read(&file.path).map(drop).map_err(|error| wrong(config, file, error))
+}
+
+fn wrong(config: &Config, file: &LeapFile, error: LeapError) -> ConfigError {
+    let is_permission = matches!(&error, LeapError::Io(error) if error.is_permission());
+    let remedy = "name a whole leap-seconds.list, or leave it out for that of the package tzdata";
+    config.wrong("server.leap-seconds", file.path.display(), error, remedy).of_rights(is_permission)
 }
 
 /// Five words of hexadecimal digits: leading zeros may be missing.
@@ -276,7 +278,7 @@ mod tests {
         let path = Path::new("/usr/share/zoneinfo/leap-seconds.list");
         let Ok(list) = LeapSeconds::read(path) else {
             assert!(!path.exists(), "{:?}", LeapSeconds::read(path));
-            return println!("skipped: there is no {}", path.display());
+            return authentick_lab::skip::skip(&format!("there is no {}; install tzdata", path.display()));
         };
         assert!(list.leaps.len() >= 27 && list.leaps.contains(&(LAST, true)), "{list:?}");
         assert!(list.end().unwrap() > 1_700_000_000);

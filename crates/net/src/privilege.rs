@@ -21,7 +21,7 @@ pub struct User {
 /// If the user database cannot be read.
 pub fn find_user(name: &str) -> io::Result<Option<User>> {
     let Ok(c_name) = CString::new(name) else { return Ok(None) };
-    look_up(|entry, buffer, found| {
+    look_up_user(|entry, buffer, found| {
         // SAFETY: all pointers are to live objects of the sizes given; getpwnam_r(3) writes nowhere else.
         unsafe { libc::getpwnam_r(c_name.as_ptr(), entry, buffer.as_mut_ptr(), buffer.len(), found) }
     })
@@ -32,7 +32,7 @@ pub fn find_user(name: &str) -> io::Result<Option<User>> {
 /// # Errors
 /// If the user database cannot be read.
 pub fn find_user_by_id(uid: u32) -> io::Result<Option<User>> {
-    look_up(|entry, buffer, found| {
+    look_up_user(|entry, buffer, found| {
         // SAFETY: all pointers are to live objects of the sizes given; getpwuid_r(3) writes nowhere else.
         unsafe { libc::getpwuid_r(uid, entry, buffer.as_mut_ptr(), buffer.len(), found) }
     })
@@ -45,21 +45,14 @@ pub fn find_user_by_id(uid: u32) -> io::Result<Option<User>> {
 pub fn find_group(name: &str) -> io::Result<Option<u32>> {
     let Ok(name) = CString::new(name) else { return Ok(None) };
     // Room for the names of a group's members.
-    let mut buffer: Vec<libc::c_char> = vec![0; 256 * 1024];
-    let mut entry = MaybeUninit::<libc::group>::uninit();
-    let mut found = std::ptr::null_mut();
-    let (strings, size) = (buffer.as_mut_ptr(), buffer.len());
-    // SAFETY: all pointers are to live objects of the sizes given; getgrnam_r(3) writes nowhere else.
-    let error = unsafe { libc::getgrnam_r(name.as_ptr(), entry.as_mut_ptr(), strings, size, &raw mut found) };
-    if error != 0 {
-        return Err(io::Error::from_raw_os_error(error));
-    }
-    if found.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: the function returned 0 and a result, so it has filled the entry.
-    let entry = unsafe { entry.assume_init() };
-    Ok(Some(entry.gr_gid))
+    look_up::<libc::group, _>(
+        256 * 1024,
+        |entry, strings, found| {
+            // SAFETY: all pointers are to live objects of the sizes given; getgrnam_r(3) writes nowhere else.
+            unsafe { libc::getgrnam_r(name.as_ptr(), entry, strings.as_mut_ptr(), strings.len(), found) }
+        },
+        |entry| entry.gr_gid,
+    )
 }
 
 /// The number of the user as whom this process acts.
@@ -85,12 +78,26 @@ pub fn acting_user() -> String {
     }
 }
 
-/// Asks the user database by one of its functions, which fills the entry and its strings.
-fn look_up(
+/// Asks the user database by one of its functions.
+fn look_up_user(
     ask: impl FnOnce(*mut libc::passwd, &mut [libc::c_char], *mut *mut libc::passwd) -> libc::c_int,
 ) -> io::Result<Option<User>> {
-    let mut buffer = vec![0; 16 * 1024];
-    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    look_up(16 * 1024, ask, |entry: &libc::passwd| {
+        // SAFETY: the name is a string with its end, in the buffer, which is alive.
+        let name = unsafe { CStr::from_ptr(entry.pw_name) };
+        let name = name.to_string_lossy().into_owned();
+        User { name, uid: entry.pw_uid, gid: entry.pw_gid, is_named: true }
+    })
+}
+
+/// Asks a database by one of its functions, which fills an entry, and `room` octets with its strings.
+fn look_up<E, T>(
+    room: usize,
+    ask: impl FnOnce(*mut E, &mut [libc::c_char], *mut *mut E) -> libc::c_int,
+    read: impl FnOnce(&E) -> T,
+) -> io::Result<Option<T>> {
+    let mut buffer = vec![0; room];
+    let mut entry = MaybeUninit::<E>::uninit();
     let mut found = std::ptr::null_mut();
     let error = ask(entry.as_mut_ptr(), &mut buffer, &raw mut found);
     if error != 0 {
@@ -101,10 +108,7 @@ fn look_up(
     }
     // SAFETY: the function returned 0 and a result, so it has filled the entry.
     let entry = unsafe { entry.assume_init() };
-    // SAFETY: the name is a string with its end, in the buffer, which is alive.
-    let name = unsafe { CStr::from_ptr(entry.pw_name) };
-    let name = name.to_string_lossy().into_owned();
-    Ok(Some(User { name, uid: entry.pw_uid, gid: entry.pw_gid, is_named: true }))
+    Ok(Some(read(&entry)))
 }
 
 /// Whether this process runs as root.

@@ -11,7 +11,7 @@ use authentick_fleet::Order;
 use authentick_fleet::memcached::Name;
 
 use super::server::{Put, Server, ServerError, Token, Value};
-use crate::allowance::{Allowance, Bucket};
+use crate::allowance::{Allowance, Bucket, LINES};
 use crate::metrics::counters::Counter;
 
 /// How often a server is asked for values, by a line each: less than 3,600 times an hour. Where the names of all do not
@@ -20,9 +20,6 @@ pub(crate) const PERIOD: Duration = Duration::from_millis(1050);
 
 /// Values that are put into a server: with those that are saved up, 360 in any hour.
 pub(super) const WRITES: Allowance = Allowance { most: 60, an_hour: 300 };
-
-/// Lines in the log about what a server does wrong: it may do so in many places at once, and each second anew.
-const LINES: Allowance = Allowance { most: 30, an_hour: 60 };
 
 /// What became of the talk with one server.
 #[derive(Debug)]
