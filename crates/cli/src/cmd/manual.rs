@@ -169,7 +169,7 @@ mod tests {
         groff.args(["-man", "-Tutf8", "-z", "-ww"]).args(all);
         match groff.output() {
             Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stderr), ""),
-            Err(error) => println!("skipped: groff: {error}"),
+            Err(error) => authentick_lab::skip::skip(&format!("groff: {error}; install groff-base")),
         }
     }
 }

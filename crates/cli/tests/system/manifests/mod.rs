@@ -13,6 +13,7 @@ use std::process::Command;
 use authentick_daemon::Config;
 use authentick_daemon::config::{DEFAULT_PATH, Reference};
 use authentick_lab::process::Process;
+use authentick_lab::skip::skip;
 use serde_json::Value;
 
 use self::schema::{Schema, documents};
@@ -399,5 +400,24 @@ fn capabilities_of_the_daemon_set_are_enough_and_none_is_too_many() {
                 assert!(process.log().contains("authentick: "), "without {name}: {}", process.log());
             }
         }
+    }
+}
+
+/// The units are well formed, and as safe as systemd can tell.
+#[test]
+fn units_are_hardened_and_well_formed() {
+    for unit in ["authentick.service", "authentick-certificates.service"] {
+        let unit = folder().join("systemd").join(unit);
+        let mut command = Command::new("systemd-analyze");
+        match command.args(["security", "--offline=true", "--threshold=20"]).arg(&unit).output() {
+            Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+            Err(error) => return skip(&format!("systemd-analyze: {error}; install systemd")),
+        }
+        let mut command = Command::new("systemd-analyze");
+        let output = command.args(["verify", "--man=no"]).arg(&unit).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        // The program is not installed here; nothing else is wrong.
+        let rest: Vec<&str> = said.lines().filter(|line| !line.contains("/usr/bin/authentick")).collect();
+        assert!(rest.is_empty(), "{rest:?}");
     }
 }
