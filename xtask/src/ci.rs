@@ -228,11 +228,9 @@ fn studies(root: &Path) -> Result<End, String> {
     is_written(&page)
 }
 
-/// Runs our binary in a folder; `words` are separated by spaces. It is a release, but for what the linker would
-/// optimise: that takes as long as to compile all the rest, and nothing here is measured to be kept.
+/// Runs the release build of the binary in a folder; `words` are separated by spaces.
 fn authentick(root: &Path, folder: &Path, words: &str) -> Result<(), String> {
     let mut command = process::cargo(folder);
-    command.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     command.args(["run", "--release", "--manifest-path"]).arg(root.join("Cargo.toml")).arg("--");
     process::run(command.args(words.split(' ')))
 }

@@ -83,11 +83,13 @@ fn build(root: &Path) -> Result<PathBuf, String> {
     };
     let folder = root.join(FOLDER).join("build");
     let mut command = process::cargo(root);
-    command.args(["build", "--release", "--locked", "--package", "authentick", "--target-dir"]).arg(&folder);
+    command
+        .args(["build", "--profile", "dist", "--locked", "--package", "authentick", "--target-dir"])
+        .arg(&folder);
     command.env("RUSTFLAGS", join("--remap-path-prefix"));
     command.env("CFLAGS", join("-ffile-prefix-map")).env("CXXFLAGS", join("-ffile-prefix-map"));
     process::run(&mut command)?;
-    let program = folder.join("release/authentick");
+    let program = folder.join("dist/authentick");
     let octets = fs::read(&program).map_err(|error| format!("{}: {error}", program.display()))?;
     match remaps.iter().find(|(from, _)| holds(&octets, from)) {
         Some((from, _)) => {
