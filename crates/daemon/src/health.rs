@@ -7,6 +7,7 @@ use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
 use authentick_wire::header::Leap;
 
+use crate::fleet::FleetState;
 use crate::heartbeat::STALE_AFTER;
 use crate::metrics::counters::Totals;
 use crate::rotator::InForce;
@@ -67,6 +68,11 @@ pub(crate) fn obstacles(shared: &Shared) -> Vec<String> {
             .extend(loaded.certificates.iter().filter_map(|(_, certificate)| validity::problem(certificate)));
     }
     found
+}
+
+/// What an operator has to look at though clients get time and keys, a line each.
+pub(crate) fn notes(shared: &Shared) -> Vec<String> {
+    shared.fleet.as_ref().map_or_else(Vec::new, FleetState::notes)
 }
 
 /// Why there are no keys, or none to come after them.

@@ -198,14 +198,17 @@ impl<K: KeyKind> Rotator<K> {
             Ok(Rotated::Here(held)) => {
                 let id = held.keys.current_id();
                 self.begin_anew(id, None, now.boot);
-                log::info!("{name} rotated; key {id:08x} seals now");
+                log::info!("{name} rotated; key {id:08x} is now current");
                 self.put_in_force(held);
                 self.in_force.rotations.count();
             }
             Ok(Rotated::ByOthers(held)) => {
                 let id = held.keys.current_id();
                 self.begin_anew(id, Some(held.keys.rotated()), now.boot);
-                log::info!("{name} had been rotated by somebody else; key {id:08x} seals now");
+                log::info!(
+                    "{name} had been rotated already, {}; key {id:08x} is now current",
+                    self.store.origin()
+                );
                 self.put_in_force(held);
             }
             Ok(Rotated::Later(why)) => {
@@ -237,7 +240,7 @@ impl<K: KeyKind> Rotator<K> {
         let name = self.name;
         match self.store.load() {
             Ok(Some(held)) if !self.is_refused(&held) => {
-                log::info!("{name} read again; key {:08x} seals", held.keys.current_id());
+                log::info!("{name} read again; key {:08x} is current", held.keys.current_id());
                 self.put_in_force(held);
             }
             Ok(Some(_)) => {}
@@ -263,7 +266,8 @@ impl<K: KeyKind> Rotator<K> {
             Ok(News::None) | Err(_) => {}
             Ok(News::Changed(held)) if Some(held.version) == self.refused => {}
             Ok(News::Changed(held)) if !self.is_refused(&held) => {
-                log::info!("{name} changed by somebody else; key {:08x} seals", held.keys.current_id());
+                let (origin, id) = (self.store.origin(), held.keys.current_id());
+                log::info!("{name} received {origin}; key {id:08x} is now current");
                 self.put_in_force(held);
             }
             Ok(News::Changed(held)) => self.refused = Some(held.version),

@@ -10,6 +10,7 @@
 //! since 1763719100
 //! claim 2 ntp-2 <32 hexadecimal digits>
 //! nonce <32 hexadecimal digits>
+//! doubled yes
 //! seals 5f3a0c11
 //! opens 5f3a0c12
 //! dropped 5f3a0c02
@@ -101,6 +102,8 @@ pub struct Acknowledgement {
     pub claim: Option<Claim>,
     /// What a first document has to be sealed with for it, if it has none.
     pub nonce: Option<Nonce>,
+    /// Whether it has found that another host uses its name.
+    pub is_doubled: bool,
     /// The key that it seals with.
     pub seals: Option<u32>,
     /// The keys that it opens with.
@@ -118,7 +121,7 @@ impl Acknowledgement {
     #[must_use]
     pub fn emit(&self) -> String {
         let Acknowledgement { fleet, node, time, document, claim, nonce, seals, opens, dropped, .. } = self;
-        let Acknowledgement { lineage, since, counts, symmetric, .. } = self;
+        let Acknowledgement { is_doubled, lineage, since, counts, symmetric, .. } = self;
         let mut text = format!("{MAGIC}\nfleet {fleet}\nnode {node}\ntime {time}\n");
         let mut line = |word: &str, value: String| {
             writeln!(text, "{word} {value}").expect("writing to a string cannot fail");
@@ -138,6 +141,9 @@ impl Acknowledgement {
         if let Some(nonce) = nonce {
             line("nonce", digits(nonce));
         }
+        if *is_doubled {
+            line("doubled", "yes".to_owned());
+        }
         seals.iter().for_each(|id| line("seals", format!("{id:08x}")));
         opens.iter().for_each(|id| line("opens", format!("{id:08x}")));
         dropped.iter().for_each(|id| line("dropped", format!("{id:08x}")));
@@ -154,7 +160,8 @@ impl Acknowledgement {
     /// If it says nothing, or is of another node or fleet.
     pub fn parse(text: &str, fleet: &Name, node: &Name) -> Result<Self, TextError> {
         let head = ["fleet", "node", "time", "document", "claim", "nonce", "seals", "opens"];
-        let words = [&head[..], &["lineage", "since", "dropped", "requests", "symmetric"]].concat();
+        let words =
+            [&head[..], &["lineage", "since", "doubled", "dropped", "requests", "symmetric"]].concat();
         let lines = Lines::parse(text, MAGIC, &words, None)?;
         lines.one("fleet", |name| (name == fleet.as_str()).then_some(()))?;
         lines.one("node", |name| (name == node.as_str()).then_some(()))?;
@@ -183,6 +190,7 @@ impl Acknowledgement {
             since: lines.optional("since", number)?,
             claim: lines.optional("claim", Claim::of)?,
             nonce: lines.optional("nonce", octets)?,
+            is_doubled: lines.optional("doubled", |value| (value == "yes").then_some(()))?.is_some(),
             seals: lines.optional("seals", identifier)?,
             opens: lines.all("opens", IDENTIFIER_COUNT_MAX, identifier)?,
             dropped: lines.all("dropped", REVOKED_COUNT_MAX, identifier)?,

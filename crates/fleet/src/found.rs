@@ -343,6 +343,7 @@ mod tests {
             since: None,
             claim: None,
             nonce: None,
+            is_doubled: false,
             seals: None,
             opens: Vec::new(),
             dropped: Vec::new(),

@@ -9,6 +9,7 @@
 //! - [`Document`], [`Claim`], [`Acknowledgement`], [`Answer`]: what is said, as texts.
 //! - [`Kept`]: what a node has on its disk.
 //! - [`Asker`], [`Found`]: how a node reads what lies in a store, and what it puts there.
+//! - [`DoubleDetector`]: how a node finds out that another host uses its name.
 //! - [`seal`]: how it is sealed, and under which names it lies in the store.
 //! - [`memcached`]: the protocol of a store that everybody can run.
 //! - [`Keys`]: what a key set has to offer, so that cookie keys and ANTP's state keys follow the same rules.
@@ -20,6 +21,7 @@
 mod acknowledgement;
 mod claim;
 mod document;
+mod double;
 mod found;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -38,6 +40,7 @@ mod toy;
 pub use acknowledgement::{Acknowledgement, Answer, Count, SYMMETRIC_COUNT_MAX, SymmetricUses};
 pub use claim::{Claim, NONCE_SIZE, Nonce};
 pub use document::{Digest, Document, LINEAGE_SIZE, Lineage, Order, REVOKED_COUNT_MAX};
+pub use double::{DOUBLE_QUIET, DoubleDetector};
 pub use found::{Asker, Found, Said};
 pub use kept::Kept;
 pub use keys::Keys;

@@ -70,6 +70,10 @@ pub enum Rule {
     OneLineage,
     /// Who finds the store empty or behind puts the highest document back.
     PutBack,
+    /// A node whose name another host uses too writes nothing.
+    DoubleStops,
+    /// An acknowledgement under a name that two hosts use does not count.
+    DoubleUnheard,
 }
 
 /// What a node without a document starts with.
@@ -158,6 +162,8 @@ pub struct Node<K> {
     term_heard: u64,
     /// What members do not open, though the document of this node says nothing of that: at most [`REVOKED_COUNT_MAX`].
     revoked_heard: BTreeSet<u32>,
+    /// Whether another host uses the name of this node.
+    is_doubled: bool,
     /// The rule that does not apply.
     #[cfg(test)]
     pub(crate) without: Option<Rule>,
@@ -189,6 +195,7 @@ impl<K: Keys> Node<K> {
             answers: BTreeMap::new(),
             term_heard: 0,
             revoked_heard: BTreeSet::new(),
+            is_doubled: false,
             #[cfg(test)]
             without: None,
         }
@@ -211,6 +218,23 @@ impl<K: Keys> Node<K> {
     #[must_use]
     pub const fn name(&self) -> &Name {
         &self.me
+    }
+
+    /// Sets whether another host uses the name of this node. While one does, the node writes no document and claims
+    /// no term; it takes documents and serves as before.
+    pub const fn set_doubled(&mut self, is_doubled: bool) {
+        self.is_doubled = is_doubled;
+    }
+
+    /// Whether another host uses the name of this node.
+    #[must_use]
+    pub const fn is_doubled(&self) -> bool {
+        self.is_doubled
+    }
+
+    /// Whether this node is to write nothing, as another host uses its name.
+    fn is_stopped(&self) -> bool {
+        self.is_doubled && self.applies(Rule::DoubleStops)
     }
 
     /// What lies on its disk.
@@ -308,6 +332,11 @@ impl<K: Keys> Node<K> {
                 }
             }
         }
+        // The other host of that name may not have it.
+        if said.is_doubled && self.applies(Rule::DoubleUnheard) {
+            self.acknowledged.remove(&said.node);
+            return;
+        }
         let (Some(ours), Some((order, digest))) = (&self.kept.document, &said.document) else { return };
         let is_ours = if self.applies(Rule::EqualDigest) {
             Some(*digest) == self.digest
@@ -395,6 +424,7 @@ impl<K: Keys> Node<K> {
             since: None,
             claim: self.kept.claim.clone(),
             nonce: self.nonce,
+            is_doubled: self.is_doubled,
             seals: self.kept.document.as_ref().and_then(|document| document.key(Role::Current)),
             opens: opens.collect(),
             dropped: self.kept.dropped.iter().copied().collect(),
@@ -406,7 +436,7 @@ impl<K: Keys> Node<K> {
     /// What to put where all read, if what is there is lower than what this node has: `None` stands for nothing.
     #[must_use]
     pub fn put_back(&self, found: Option<&Document<K>>) -> Option<&Document<K>> {
-        let ours = self.kept.document.as_ref()?;
+        let ours = self.kept.document.as_ref().filter(|_| !self.is_stopped())?;
         let is_behind = found.is_none_or(|found| found.fleet != self.fleet || found.order < ours.order);
         (is_behind && self.applies(Rule::PutBack)).then_some(ours)
     }
@@ -414,7 +444,7 @@ impl<K: Keys> Node<K> {
     /// The claim to put where all read, if what is there is lower.
     #[must_use]
     pub fn put_claim_back(&self, found: Option<&Claim>) -> Option<&Claim> {
-        let ours = self.kept.claim.as_ref()?;
+        let ours = self.kept.claim.as_ref().filter(|_| !self.is_stopped())?;
         found.is_none_or(|found| found.term < ours.term).then_some(ours)
     }
 }

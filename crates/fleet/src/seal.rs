@@ -38,6 +38,12 @@ pub enum Topic<'n> {
     Welcome(&'n Name, Nonce),
 }
 
+/// The number of a sealed text: its nonce. `None` if the octets are none.
+#[must_use]
+pub fn number(sealed: &[u8]) -> Option<Nonce> {
+    sealed.strip_prefix(MAGIC)?.first_chunk().copied()
+}
+
 impl Topic<'_> {
     /// Where it lies in the store, for keys of the kind `kind`: at most 250 octets without spaces.
     #[must_use]

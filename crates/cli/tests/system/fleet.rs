@@ -1,10 +1,11 @@
 //! Servers that share their cookie keys through memcached.
 //!
 //! - `hosts`: what may befall a fleet, on hosts of its own, with real memcached and under load.
-//! - `commands`, `settings`, `mistakes`, `antp`: three nodes on loopback, which need no rights.
+//! - `commands`, `doubles`, `settings`, `mistakes`, `antp`: three nodes on loopback, which need no rights.
 
 mod antp;
 mod commands;
+mod doubles;
 mod hosts;
 mod mistakes;
 mod options;
@@ -118,7 +119,12 @@ impl Fleet {
     }
 
     fn config(&self, index: usize, is_writer: bool) -> PathBuf {
-        let (node, next) = (&self.nodes[index], self.nodes[(index + 1) % NAMES.len()].port);
+        self.config_on(&self.nodes[index], index, is_writer)
+    }
+
+    /// The configuration of a member on a host.
+    fn config_on(&self, node: &Node, index: usize, is_writer: bool) -> PathBuf {
+        let next = self.nodes[(index + 1) % NAMES.len()].port;
         let servers: Vec<String> = self.servers.iter().map(SocketAddr::to_string).collect();
         let nts = format!(
             "advertise = {{ port = {next} }}\ncookie-keys = {{ store = \"memcached\"{} }}\n[fleet]\nid = \"fleet\"\n\

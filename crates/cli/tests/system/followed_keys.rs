@@ -89,7 +89,7 @@ fn rotation_elsewhere_reaches_every_server_and_costs_a_client_nothing() {
         maker.keys("rotate");
         maker.mount(&maker.text());
         for server in &mut servers {
-            server.process.wait_for_line(&format!("key {} seals", current(&maker.text())));
+            server.process.wait_for_line(&format!("key {} is now current", current(&maker.text())));
         }
     }
     for client in clients {
@@ -123,7 +123,7 @@ fn client_with_a_newer_key_than_a_server_has_waits_for_it_and_is_not_sent_away()
     assert!(late.outcome("nts_key_ahead") > 0.0);
     assert_eq!(late.outcome("nts_nak_unknown_key"), 0.0);
     maker.mount(&maker.text());
-    late.process.wait_for_line(&format!("key {} seals", current(&maker.text())));
+    late.process.wait_for_line(&format!("key {} is now current", current(&maker.text())));
     let output = ask();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
 }
@@ -191,7 +191,7 @@ fn keys_that_would_lose_clients_are_refused_until_a_restart() {
     // What follows is taken, also if it is no link any more.
     fs::remove_file(&file).unwrap();
     write(&file, &second);
-    server.process.wait_for_line(&format!("key {} seals", current(&second)));
+    server.process.wait_for_line(&format!("key {} is now current", current(&second)));
     // Those who make no keys change none.
     let output = authentick(["keys", "rotate", "--config", config.to_str().unwrap()]);
     refused(&output, 78, &[path, "made elsewhere"]);
@@ -244,7 +244,8 @@ fn state_keys_of_antp_are_followed_and_derived_as_cookie_keys_are() {
     let mut server = start(&config);
     keys("rotate");
     let shown = fs::read_to_string(&file).unwrap();
-    let line = format!("ANTP's state keys changed by somebody else; key {} seals", current(&shown));
+    let line =
+        format!("ANTP's state keys received from {}; key {} is now current", file.display(), current(&shown));
     server.process.wait_for_line(&line);
     let output = authentick(["keys", "rotate", "--antp", "--config", config.to_str().unwrap()]);
     refused(&output, 78, &["made elsewhere"]);

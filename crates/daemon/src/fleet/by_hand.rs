@@ -95,6 +95,10 @@ impl Hands {
     }
 }
 
+/// What to do about two hosts with one name.
+const KEEP_ONE_HOST: &str =
+    "stop that host or give it a name of its own, and run this again ten minutes later";
+
 /// The hand of an operator on keys of one kind.
 #[derive(Debug)]
 pub struct Hand<K> {
@@ -202,6 +206,9 @@ impl<K: FleetKind> Hand<K> {
                 self.servers.iter_mut().map(|server| scope.spawn(move || read(server))).collect();
             asked.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
         });
+        let is_doubled =
+            |found: &Found<K>| found.acknowledgements.get(me).is_some_and(|said| said.is_doubled);
+        node.set_doubled(servers.iter().flatten().any(is_doubled));
         let mut behind = None;
         for said in servers.iter().flatten().flat_map(|found| found.clone().said(me)) {
             if let Heard::Keep(_) = said.tell(&mut node) {
@@ -294,6 +301,10 @@ impl<K: FleetKind> Hand<K> {
         let nonce = self.source.entropy.array();
         self.change(patience, |seen, _| {
             let node = &seen.node;
+            if node.is_doubled() {
+                let problem = Why::Doubled(me.clone()).to_string();
+                return Err(HandError::Refused(problem, KEEP_ONE_HOST.to_owned()));
+            }
             let own = node.on_disk().claim.as_ref().filter(|claim| claim.taker == me);
             // One that goes on is kept as it is: members have answered it. But whoever keeps another one of its term
             // never will, and takes only a claim of a higher one.
@@ -312,6 +323,7 @@ impl<K: FleetKind> Hand<K> {
                 error.to_string(),
                 "let that end, or run this again to take over from it".to_owned(),
             )),
+            Err(error @ Why::Doubled(_)) => Err(HandError::Refused(error.to_string(), KEEP_ONE_HOST.to_owned())),
             Err(error @ Why::Nothing) => Err(HandError::Refused(
                 error.to_string(),
                 format!("run `{} generate` on the node that is to write", K::COMMAND),
@@ -433,6 +445,7 @@ fn later<K: FleetKind, T>(made: Result<T, Refusal>, full: &str) -> Result<Result
         Ok(_) | Err(Refusal::Waiting(_)) => String::new(),
         Err(Refusal::Nothing) => format!("run `{command} generate` on the node that is to write"),
         Err(Refusal::NotWriter(_)) => format!("run this there, or `{command} take-over` here first"),
+        Err(Refusal::Doubled(_)) => KEEP_ONE_HOST.to_owned(),
         Err(Refusal::Claimed(..)) => format!("run `{command} take-over` there again, or here"),
         Err(Refusal::Full | Refusal::Unknown(_)) => full.to_owned(),
         Err(Refusal::TooManyRevoked) => "give the fleet another id, and new keys".to_owned(),

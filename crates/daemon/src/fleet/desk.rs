@@ -4,16 +4,16 @@
 //! Neither waits for the other. The supervisor may hang for as long as a disk does, and a server for as long as its
 //! deadline: the one finds the newest of what was read, the others go on showing what was in force last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use authentick_fleet::{Name, Node};
+use authentick_fleet::{Name, Node, list};
 
 use super::found::Said;
-use super::heard::Heard;
+use super::heard::{FRESH, Heard};
 use super::keys::{FleetKind, Shared};
 use crate::key_uses::KeyUseHistory;
 use crate::metrics::counters::Counter;
@@ -36,6 +36,8 @@ pub(crate) struct Desk<K> {
     pub(crate) clashes: Counter,
     /// Members whose keys descend from other first keys than this node's.
     pub(crate) strangers: AtomicUsize,
+    /// Servers in which another host writes under the name of this node.
+    doubled: Mutex<BTreeSet<usize>>,
     /// Times that the disk began to refuse.
     pub(crate) unwritten: Counter,
 }
@@ -97,8 +99,24 @@ impl<K> Desk<K> {
             bell,
             clashes: Counter::default(),
             strangers: AtomicUsize::new(0),
+            doubled: Mutex::default(),
             unwritten: Counter::default(),
         }
+    }
+
+    /// Notes whether another host writes under the name of this node in a server.
+    pub(super) fn note_double(&self, server: usize, is_doubled: bool) {
+        let mut doubled = self.doubled.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_doubled {
+            doubled.insert(server)
+        } else {
+            doubled.remove(&server)
+        };
+    }
+
+    /// Whether another host uses the name of this node.
+    pub(crate) fn is_doubled(&self) -> bool {
+        !self.doubled.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 }
 
@@ -139,6 +157,20 @@ impl<K: FleetKind> Desk<K> {
     pub(crate) fn silent_writer(&self, node: &Node<Shared<K>>, now: Instant) -> Option<(Name, Duration)> {
         let writer = &node.on_disk().order()?.writer;
         (writer != node.name()).then(|| (writer.clone(), self.heard.silence(writer, now)))
+    }
+
+    /// Members that have written nothing for a minute or more at `now`.
+    pub(super) fn silent_members(&self, node: &Node<Shared<K>>, now: Instant) -> BTreeSet<Name> {
+        node.others().filter(|name| self.heard.silence(name, now) > FRESH).cloned().collect()
+    }
+
+    /// What an operator has to look at at `now`, a line each.
+    pub(super) fn notes(&self, now: Instant) -> Vec<String> {
+        let Some(node) = self.shown() else { return Vec::new() };
+        let (me, what, silent) = (node.name(), K::WORDS, self.silent_members(&node, now));
+        let doubled = || format!("fleet: another host is also named {me}; {what} are not rotated");
+        let silent = (!silent.is_empty()).then(|| format!("fleet: {} silent; {what}", list(&silent)));
+        silent.into_iter().chain(self.is_doubled().then(doubled)).collect()
     }
 
     /// What is to be seen; `None` before the start.

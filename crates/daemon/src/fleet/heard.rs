@@ -86,6 +86,7 @@ mod tests {
             since: None,
             claim: None,
             nonce: None,
+            is_doubled: false,
             seals: None,
             opens: opens.to_vec(),
             dropped: vec![],

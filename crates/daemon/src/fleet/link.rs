@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use authentick_crypto::Entropy;
-use authentick_fleet::seal::{SealKeys, Topic};
-use authentick_fleet::{Acknowledgement, Asker, Node, Order, SYMMETRIC_COUNT_MAX, memcached};
+use authentick_fleet::seal::{self, SealKeys, Topic};
+use authentick_fleet::{Acknowledgement, Asker, DoubleDetector, Node, Order, SYMMETRIC_COUNT_MAX, memcached};
 use authentick_net::clock::unix_seconds;
 
 use super::desk::{Bell, Desk};
@@ -152,6 +152,9 @@ pub(super) struct Talk<K> {
     /// Whether it also says how often symmetric keys were used: of one kind of keys is enough.
     tells_symmetric: bool,
     said: Option<SaidOfItself>,
+    /// Finds out whether another host writes under the name of this node.
+    double: DoubleDetector,
+    started: Instant,
     /// What lay there last, as a hash.
     seen: Option<u64>,
     /// The document that lay there last.
@@ -176,6 +179,7 @@ impl<K: FleetKind> Side for Talk<K> {
             format!("what lies under {name} is ignored")
         });
         self.note_document(&found, place, now);
+        self.note_double(&found, place.index, now);
         if let Err(error) = self.put(&node, &found, place, now) {
             place.post.fail(&error, LEFT);
         }
@@ -195,7 +199,7 @@ fn hash(values: &[Option<Value>]) -> u64 {
 
 impl<K: FleetKind> Talk<K> {
     /// The talk about the first or another one of so many kinds of keys, which share what may be written.
-    pub(super) const fn new(asker: Asker, desk: Arc<Desk<K>>, is_first: bool, kinds: u32) -> Self {
+    pub(super) fn new(asker: Asker, desk: Arc<Desk<K>>, is_first: bool, kinds: u32) -> Self {
         let refresh = Duration::from_secs(REFRESH.as_secs() * kinds as u64);
         Talk {
             asker,
@@ -203,6 +207,8 @@ impl<K: FleetKind> Talk<K> {
             refresh,
             tells_symmetric: is_first,
             said: None,
+            double: DoubleDetector::default(),
+            started: Instant::now(),
             seen: None,
             document: None,
             strange: BTreeMap::new(),
@@ -216,6 +222,19 @@ impl<K: FleetKind> Talk<K> {
             place.post.tell_older(now, before, found);
         }
         self.document = Some(found.clone());
+    }
+
+    /// Notes whether another host has written under the name of this node.
+    fn note_double(&mut self, found: &Found<K>, server: usize, now: Instant) {
+        let own = self.asker.name(Topic::Node(&self.asker.me));
+        let number = found.value(&own).and_then(|value| seal::number(&value.octets));
+        // One that was not sealed by a member counts for nothing.
+        let time = found.acknowledgements.get(&self.asker.me).map(|said| said.time);
+        let elapsed = now.saturating_duration_since(self.started);
+        if let (Some(number), Some(time)) = (number, time) {
+            self.double.observe(number, time, elapsed);
+        }
+        self.desk.note_double(server, self.double.is_doubled(elapsed));
     }
 
     /// Puts there what is missing.
@@ -256,13 +275,19 @@ impl<K: FleetKind> Talk<K> {
         let time = unix_seconds();
         let since = acknowledgement.document.as_ref().map(|_| self.desk.since.load(Ordering::Relaxed));
         let text = Acknowledgement { time, since, counts, symmetric, ..acknowledgement.clone() }.emit();
-        if let Some(sealed) = self.put_text(Topic::Node(&me), &text, found, place, now)? {
+        // From the kernel: a clone of this machine continues the thread's generator.
+        let mut entropy = Entropy::from_system().map_err(ServerError::Io)?;
+        let sealed = place.seals.load().seal(Topic::Node(&me), self.asker.kind, &text, &mut entropy);
+        self.double.begin_write(seal::number(&sealed).expect("a sealed text has a number"));
+        let token = found.value(&own).map(|value| value.token);
+        if place.post.put(&own, &sealed, token, now)? {
+            self.double.end_write(time);
             self.said = Some(SaidOfItself { acknowledgement, sealed, when: now });
         }
         Ok(())
     }
 
-    /// Puts a text into its place, unless somebody else has meanwhile; returns it sealed if it lies there now.
+    /// Puts a text into its place, unless another node has meanwhile.
     fn put_text(
         &self,
         topic: Topic<'_>,
@@ -270,12 +295,13 @@ impl<K: FleetKind> Talk<K> {
         found: &Found<K>,
         place: &mut Place,
         now: Instant,
-    ) -> Result<Option<Vec<u8>>, ServerError> {
+    ) -> Result<(), ServerError> {
         let Place { seals, entropy, post, .. } = place;
         let (name, sealed) =
             (self.asker.name(topic), seals.load().seal(topic, self.asker.kind, text, entropy));
         let token = found.value(&name).map(|value| value.token);
-        Ok(post.put(&name, &sealed, token, now)?.then_some(sealed))
+        post.put(&name, &sealed, token, now)?;
+        Ok(())
     }
 }
 

@@ -115,6 +115,13 @@ impl FleetState {
         }
     }
 
+    /// What an operator has to look at, a line each: members that are silent, and another host of this node's name.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let now = Instant::now();
+        let of_cookies = self.cookie_keys.iter().flat_map(|desk| desk.notes(now));
+        of_cookies.chain(self.state_keys.iter().flat_map(|desk| desk.notes(now))).collect()
+    }
+
     /// The key that this node seals cookies with, if it has one.
     pub(crate) fn sealing_key(&self) -> Option<u32> {
         self.cookie_keys.as_ref()?.shown()?.acknowledgement().seals

@@ -12,6 +12,7 @@ use authentick_proto::limits::KEYS_AHEAD_MAX;
 use serde::Serialize;
 
 use super::found::Found;
+use super::heard::FRESH;
 use crate::keystore::KeyKind;
 
 /// A fleet at one time, by what it shares.
@@ -186,6 +187,10 @@ pub(super) struct MemberStatus {
     problem: Option<String>,
     /// How long ago, in seconds, by its clock and this one.
     said_s_ago: Option<i64>,
+    /// Whether it has written nothing for a minute or more.
+    is_silent: bool,
+    /// Whether another host uses its name.
+    is_doubled: bool,
     /// Whether it has the highest document.
     has_document: bool,
     /// Its document, in words.
@@ -204,6 +209,9 @@ pub(super) struct MemberStatus {
     /// Requests that it gave time to of late, under all keys; absent if it has not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     requests_per_second: Option<f64>,
+    /// Place and digest of its document.
+    #[serde(skip)]
+    place: Option<(Order, Digest)>,
     #[serde(skip)]
     keys: (Option<u32>, Vec<u32>),
     #[serde(skip)]
@@ -221,6 +229,9 @@ impl MemberStatus {
             name: name.to_string(),
             is_heard: said.is_some(),
             said_s_ago: said.map(|said| ago(said.time)),
+            is_silent: said.is_some_and(|said| ago(said.time) >= FRESH.as_secs().cast_signed()),
+            is_doubled: said.is_some_and(|said| said.is_doubled),
+            place: document.cloned(),
             has_document,
             behind_s: present.since.filter(|_| !has_document).map(ago),
             document: document.map(|(order, _)| order.to_string()),
@@ -253,6 +264,9 @@ impl MemberStatus {
             is_heard: false,
             problem: None,
             said_s_ago: None,
+            is_silent: false,
+            is_doubled: false,
+            place: None,
             has_document: false,
             document: None,
             behind_s: None,
@@ -393,13 +407,26 @@ impl Status {
         all
     }
 
-    /// Whether all members have spoken, have keys that descend from the same first ones, and none would refuse the
-    /// clients of another.
+    /// Members with different documents of one place: keys of one number may differ between them.
+    fn conflicts<'a>(&'a self) -> Vec<(&'a Order, Vec<&'a str>)> {
+        let mut places: BTreeMap<&Order, Vec<(&Digest, &'a str)>> = BTreeMap::new();
+        for member in &self.members {
+            let place = member.place.iter();
+            place.for_each(|(order, digest)| places.entry(order).or_default().push((digest, &member.name)));
+        }
+        places.retain(|_, held| held.iter().any(|(digest, _)| *digest != held[0].0));
+        let names = |held: Vec<(&Digest, &'a str)>| held.into_iter().map(|(_, name)| name).collect();
+        places.into_iter().map(|(order, held)| (order, names(held))).collect()
+    }
+
+    /// Whether all members have written within the last minute, each name is used by one host, their keys descend from
+    /// the same first ones and are the same, and none would refuse the clients of another.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.refusals.is_empty()
             && self.lineages().len() <= 1
-            && self.members.iter().all(|member| member.is_heard)
+            && self.conflicts().is_empty()
+            && self.members.iter().all(|member| member.is_heard && !member.is_silent && !member.is_doubled)
     }
 }
 
@@ -424,6 +451,13 @@ impl fmt::Display for Status {
         for (lineage, names) in lineages.iter().filter(|_| lineages.len() > 1) {
             let names = names.join(", ");
             writeln!(f, "first keys {lineage}: {names}; keep those of one node, and remove the others")?;
+        }
+        for (order, names) in self.conflicts() {
+            let names = names.join(", ");
+            writeln!(
+                f,
+                "{order}: different documents at {names}; their keys of one number differ: keep those of one node"
+            )?;
         }
         for KeyStatus { key, seals, opened_by, requests, requests_per_second } in &self.keys {
             let seals = if *seals { ", which seals" } else { "" };
@@ -473,7 +507,14 @@ impl fmt::Display for MemberStatus {
         if let Some(a_second) = requests_per_second {
             write!(f, "; {a_second:.1} requests a second")?;
         }
-        said_s_ago.map_or(Ok(()), |ago| write!(f, "; said {ago} s ago"))
+        if self.is_doubled {
+            write!(f, "; ANOTHER HOST HAS THIS NAME: stop it, or give it a name of its own")?;
+        }
+        match said_s_ago {
+            Some(ago) if self.is_silent => write!(f, "; SILENT for {ago} s"),
+            Some(ago) => write!(f, "; said {ago} s ago"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -494,6 +535,7 @@ mod tests {
             since: Some(60 + version),
             claim: None,
             nonce: None,
+            is_doubled: false,
             seals,
             opens: opens.to_vec(),
             dropped: Vec::new(),

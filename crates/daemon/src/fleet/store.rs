@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
-use authentick_fleet::{Clash, Document, Heard, Kept, Leave, Name, Node, Refusal, Rotation as Way, list};
+use authentick_fleet::{
+    Clash, DOUBLE_QUIET, Document, Heard, Kept, Leave, Name, Node, Order, Refusal, Rotation as Way, list,
+};
 use authentick_net::clock::unix_seconds;
 use log::Level;
 
@@ -26,6 +28,9 @@ use crate::keystore::{
     Held, KeyStore, News, Rotated, Rotation, SecretFile, StateDirectory, StoreError, Swap, Version,
 };
 use crate::lock::{AT_START, OF_A_RUNNING_SERVER};
+
+/// How an operator finds the hosts that write into a store.
+const CLIENTS_OF_MEMCACHED: &str = "on memcached's host, `ss -tn sport = :11211` lists its clients";
 
 /// The store of one kind of keys.
 pub struct FleetStore<K> {
@@ -50,8 +55,8 @@ struct State<K> {
     since: Instant,
     /// Members whose keys descend from other first keys.
     strangers: BTreeSet<Name>,
-    /// When the log was told last that the writer is not heard of.
-    told_of_silence: Option<Instant>,
+    /// When silent members were logged last.
+    silence_logged: Option<Instant>,
     /// What the log has: why the disk refused, what was refused, who writes instead.
     troubles: Troubles,
 }
@@ -155,7 +160,9 @@ impl<K: FleetKind> FleetStore<K> {
                 let remedy = match clash {
                     Clash::Lineage => self.keep_one(),
                     Clash::Fleet | Clash::Document | Clash::Key(_) | Clash::TooManyRevoked(_) => {
-                        "find out who else writes, and end it".to_owned()
+                        format!(
+                            "stop the host that also writes the keys of this fleet ({CLIENTS_OF_MEMCACHED})"
+                        )
                     }
                 };
                 let text = format!("a document of {} was refused: {clash}; {remedy}", self.fleet.id);
@@ -215,31 +222,59 @@ impl<K: FleetKind> FleetStore<K> {
         state.troubles.say(Level::Error, "strangers", text);
     }
 
-    /// Says that the writer is not heard of, as no other node rotates the keys.
+    /// Notes and logs whether another host uses the name of this node.
+    fn check_double(&self, state: &mut State<K>) {
+        let (is_doubled, me, what) = (self.desk.is_doubled(), &self.fleet.node, K::WORDS);
+        state.node.set_doubled(is_doubled);
+        if is_doubled {
+            let text = format!(
+                "fleet.node = \"{me}\": another host of {} has this name too; the {what} in force stay, and none are \
+                 rotated or taken over until it has been silent for {} min: stop that host, or give it a name of its \
+                 own ({CLIENTS_OF_MEMCACHED})",
+                self.fleet.id,
+                DOUBLE_QUIET.as_secs() / 60
+            );
+            state.troubles.say(Level::Error, "double", text);
+        } else if state.troubles.over("double") {
+            log::info!("fleet.node = \"{me}\": no other host of {} has this name any more", self.fleet.id);
+        }
+    }
+
+    /// Logs members that are not heard of: the writer, as no other node rotates the keys, and those for whose
+    /// acknowledgement a rotation waits.
     fn check_silence(&self, state: &mut State<K>, now: Instant) {
-        let Some((writer, silence)) = self.desk.silent_writer(&state.node, now) else {
-            state.troubles.over("silence");
-            return;
-        };
-        if silence <= FRESH {
+        let silent = self.desk.silent_members(&state.node, now);
+        if silent.is_empty() {
             if state.troubles.over("silence") {
-                log::info!("{writer}, which writes the {} of {}, is heard of again", K::WORDS, self.fleet.id);
+                log::info!("all members of {} are heard of again", self.fleet.id);
             }
             return;
         }
+        let writer = state.node.on_disk().order().map(|order| &order.writer);
+        let remedy = match writer.filter(|writer| silent.contains(writer)) {
+            Some(writer) => format!(
+                "{writer} writes the {}, which are not rotated meanwhile: start it, see what keeps it or this node \
+                 from the servers, or run `{} take-over` here",
+                K::WORDS,
+                K::COMMAND
+            ),
+            None => format!(
+                "the next rotation of the {} waits for them: start them, see what keeps them from the servers, or \
+                 take them out of fleet.members",
+                K::WORDS
+            ),
+        };
         let text = format!(
-            "{writer}, which writes the {} of {}, has said nothing for {} s or more: no client is refused, and nobody \
-             rotates them; start it, see what keeps it or this node from the servers, or run `{} take-over` here",
-            K::WORDS,
+            "{} of {} silent for {} s or more; no client is refused; {remedy}",
+            list(&silent),
             self.fleet.id,
-            FRESH.as_secs(),
-            K::COMMAND
+            FRESH.as_secs()
         );
-        // Whoever comes and goes is told of once a minute.
-        if state.told_of_silence.is_none_or(|told| now.saturating_duration_since(told) >= FRESH)
+        // Members that come and go are logged once a minute.
+        if state.silence_logged.is_none_or(|logged| now.saturating_duration_since(logged) >= FRESH)
             && state.troubles.say(Level::Warn, "silence", text)
         {
-            state.told_of_silence = Some(now);
+            state.silence_logged = Some(now);
         }
     }
 
@@ -329,6 +364,14 @@ impl<K: FleetKind> KeyStore<K> for FleetStore<K> {
         self.disk.path().display().to_string()
     }
 
+    fn origin(&self) -> String {
+        let state = self.state();
+        let order = state.as_ref().and_then(|state| state.node.on_disk().order());
+        order.map_or_else(String::new, |Order { term, version, writer }| {
+            format!("from {writer} (term {term}, version {version})")
+        })
+    }
+
     fn load(&self) -> Result<Option<Held<K>>, StoreError> {
         if let Some(state) = &*self.state() {
             return Ok(state.held());
@@ -373,8 +416,8 @@ impl<K: FleetKind> KeyStore<K> for FleetStore<K> {
         let source = Source { now, entropy };
         let (since, strangers) = (Instant::now(), BTreeSet::new());
         self.desk.since.store(self.disk.written().unwrap_or(now), Ordering::Relaxed);
-        let (told_of_silence, troubles) = (None, Troubles::default());
-        let state = State { node, version, source, since, strangers, told_of_silence, troubles };
+        let (silence_logged, troubles) = (None, Troubles::default());
+        let state = State { node, version, source, since, strangers, silence_logged, troubles };
         let held = state.held();
         *self.state() = Some(state);
         Ok(held)
@@ -394,6 +437,7 @@ impl<K: FleetKind> KeyStore<K> for FleetStore<K> {
             self.hear(state, &said);
         }
         state.source.now = unix_seconds();
+        self.check_double(state);
         if self.fleet.is_writer
             && let Ok(Some(kept)) = state.node.heal(self.keep, &self.leave(state), &mut state.source)
         {

@@ -187,6 +187,11 @@ pub trait KeyStore<K: KeyKind>: fmt::Debug + Send + Sync {
     /// The place, as messages name it.
     fn place(&self) -> String;
 
+    /// Where the keys came from, as the log has it after "received".
+    fn origin(&self) -> String {
+        format!("from {}", self.place())
+    }
+
     /// The keys; `None` if there are none.
     ///
     /// # Errors

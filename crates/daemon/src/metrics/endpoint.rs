@@ -141,19 +141,21 @@ impl Answers {
                     Err(_) => cannot_encode(),
                 }
             }
-            "/healthz" => state(&health::ailments(&self.shared)),
-            "/readyz" => state(&health::obstacles(&self.shared)),
+            "/healthz" => state(&health::ailments(&self.shared), &[]),
+            "/readyz" => state(&health::obstacles(&self.shared), &health::notes(&self.shared)),
             _ => text(StatusCode::NOT_FOUND, "see /metrics, /healthz, /readyz and /spans\n"),
         }
     }
 }
 
-/// What is wrong, a line each; 503 if anything is.
-fn state(wrong: &[String]) -> Response<Full<Bytes>> {
-    let (status, text) = match wrong {
-        [] => (StatusCode::OK, "ok\n".to_owned()),
-        lines => (StatusCode::SERVICE_UNAVAILABLE, lines.iter().map(|line| format!("{line}\n")).collect()),
+/// What is wrong, and then what is to be looked at, a line each; 503 if anything is wrong.
+fn state(wrong: &[String], notes: &[String]) -> Response<Full<Bytes>> {
+    let ok = ["ok".to_owned()];
+    let (status, lines) = match wrong {
+        [] => (StatusCode::OK, &ok[..]),
+        lines => (StatusCode::SERVICE_UNAVAILABLE, lines),
     };
+    let text = lines.iter().chain(notes).map(|line| format!("{line}\n")).collect();
     response(status, "text/plain", text)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stateright::{Model, Property};
 
-use super::world::{Event, Fleet, KEEP, NODE_COUNT, Said, World, node_name};
+use super::world::{Event, Fleet, KEEP, Said, World};
 use crate::claim::NONCE_SIZE;
 use crate::rules::{Heard, Node, Origin, Rotation};
 use crate::toy::{Key, Toy};
@@ -50,7 +50,7 @@ impl World {
     pub(super) fn seals_open_everywhere(&self) -> bool {
         let serving =
             |index: &usize| self.document(*index).is_some() && !self.left_behind.contains_key(index);
-        let serving: Vec<usize> = (0..NODE_COUNT).filter(serving).collect();
+        let serving: Vec<usize> = (0..self.nodes.len()).filter(serving).collect();
         let is_open = |index: usize, key| {
             let mut of_one =
                 serving.iter().filter(|other| self.are_of_one(**other, self.lineages.get(&index).copied()));
@@ -60,7 +60,7 @@ impl World {
     }
 
     fn seals_from_disk(&self) -> bool {
-        (0..NODE_COUNT).all(|index| {
+        (0..self.nodes.len()).all(|index| {
             let on_disk = |key| {
                 self.disks[index]
                     .document
@@ -74,7 +74,7 @@ impl World {
     fn recent_keys_open(&self) -> bool {
         self.sealed.iter().all(|(key, last)| {
             let lineage = self.lineage(*key);
-            let mut of_one = (0..NODE_COUNT).filter(|index| self.are_of_one(*index, lineage));
+            let mut of_one = (0..self.nodes.len()).filter(|index| self.are_of_one(*index, lineage));
             self.revoked.contains(key)
                 || of_one.all(|index| {
                     let period = self.document(index).map(|document| document.period);
@@ -92,7 +92,7 @@ impl World {
     /// Whether all nodes have one document.
     fn is_one(&self) -> bool {
         let first = self.document(0);
-        first.is_some() && (1..NODE_COUNT).all(|index| self.document(index) == first)
+        first.is_some() && (1..self.nodes.len()).all(|index| self.document(index) == first)
     }
 }
 
@@ -100,12 +100,14 @@ impl Fleet {
     /// Whether rounds in which nothing goes wrong, over a store that starts empty, lead to one document, from which the
     /// writer can rotate. Where no writer is left, an operator has a node take over.
     fn comes_together(&self, world: &World) -> bool {
-        if (0..NODE_COUNT).all(|index| world.document(index).is_none()) {
+        if (0..world.nodes.len()).all(|index| world.document(index).is_none()) {
             return true;
         }
         let given_up: BTreeSet<Key> = world.given_up.iter().map(|(_, key)| *key).collect();
         let mut world = world.clone();
         world.said = Said::default();
+        self.rounds(&mut world);
+        world.end_double();
         self.rounds(&mut world);
         self.settle_on_one_lineage(&mut world);
         if !world.nodes.iter().any(|node| node.writes().is_ok()) {
@@ -115,7 +117,7 @@ impl Fleet {
         let none = BTreeSet::new();
         let mut made = world.made;
         let mut can_rotate = |node: &Node<Toy>| node.rotate(Rotation::Due, KEEP, &none, &mut made).is_ok();
-        let is_revoked = |key: &Key| (0..NODE_COUNT).all(|index| !world.opens(index, *key));
+        let is_revoked = |key: &Key| (0..world.nodes.len()).all(|index| !world.opens(index, *key));
         world.is_one() && world.nodes.iter().any(&mut can_rotate) && given_up.iter().all(is_revoked)
     }
 
@@ -123,7 +125,7 @@ impl Fleet {
     fn settle_on_one_lineage(&self, world: &mut World) {
         let lineage = |world: &World, index| world.document(index).map(|document| document.lineage);
         let Some(one) = highest(world).and_then(|index| lineage(world, index)) else { return };
-        for index in 0..NODE_COUNT {
+        for index in 0..world.nodes.len() {
             if lineage(world, index).is_some_and(|other| other != one) {
                 world.lose(self, index);
             }
@@ -148,7 +150,7 @@ impl Fleet {
         let (mut document, mut claim) = (None, None);
         for _ in 0..ROUND_COUNT {
             let before = (world.nodes.clone(), document.clone(), claim.clone());
-            for index in 0..NODE_COUNT {
+            for index in 0..world.nodes.len() {
                 let node = &world.nodes[index];
                 document = node.put_back(document.as_ref()).cloned().or(document);
                 claim = node.put_claim_back(claim.as_ref()).cloned().or(claim);
@@ -160,7 +162,7 @@ impl Fleet {
                     let heard = world.nodes[index].hear_document(document, Origin::Store);
                     Self::take(world, index, heard);
                 }
-                for other in (0..NODE_COUNT).filter(|other| *other != index) {
+                for other in (0..world.nodes.len()).filter(|other| *other != index) {
                     Self::exchange(world, index, other);
                 }
                 if let Ok(Some(kept)) = world.nodes[index].heal(KEEP, &none, &mut world.made) {
@@ -176,7 +178,6 @@ impl Fleet {
     /// What a node hears of another one.
     fn exchange(world: &mut World, index: usize, other: usize) {
         let said = world.nodes[other].acknowledgement();
-        debug_assert!(said.node == node_name(other));
         world.nodes[index].hear_acknowledgement(&said);
         if let Some(answer) = world.nodes[other].answer() {
             world.nodes[index].hear_answer(&answer);
@@ -197,6 +198,6 @@ impl Fleet {
 
 /// The node with the highest document.
 fn highest(world: &World) -> Option<usize> {
-    let serving = (0..NODE_COUNT).filter(|index| world.document(*index).is_some());
+    let serving = (0..world.nodes.len()).filter(|index| world.document(*index).is_some());
     serving.max_by_key(|index| world.document(*index).map(|document| &document.order))
 }

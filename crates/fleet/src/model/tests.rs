@@ -12,8 +12,16 @@ use crate::rules::{Rotation, Rule};
 /// One exploration at a time, so that they do not take each other's processors.
 static TURN: Mutex<()> = Mutex::new(());
 
-const ROTATE: Limits =
-    Limits { rotations: 2, revocations: 0, crashes: 0, losses: 0, refusals: 0, takeovers: 0, patience: 0 };
+const ROTATE: Limits = Limits {
+    rotations: 2,
+    revocations: 0,
+    crashes: 0,
+    losses: 0,
+    refusals: 0,
+    takeovers: 0,
+    patience: 0,
+    doubles: 0,
+};
 
 /// States after which a rule counts as one that is not needed: repeated ones included; each takes some kilooctets.
 const STATE_COUNT_MAX: usize = 1_500_000;
@@ -23,7 +31,10 @@ const STATE_COUNT_MAX: usize = 1_500_000;
 /// # Panics
 /// If a property does not hold, with a course of events that leads there.
 fn explore(name: &str, limits: Limits) {
-    explore_fleet(name, &Fleet { limits, first_unsteady: 0, is_made_twice: false, without: None });
+    explore_fleet(
+        name,
+        &Fleet { limits, first_unsteady: 0, is_made_twice: false, double_of: None, without: None },
+    );
 }
 
 /// The same of any fleet.
@@ -53,7 +64,12 @@ fn note(name: &str, figure: &str) {
 fn is_needed(rule: Rule, first_unsteady: usize, limits: Limits) {
     let is_made_twice = rule == Rule::OneLineage;
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let fleet = Fleet { limits, first_unsteady, is_made_twice, without: Some(rule) };
+    let double_of = match rule {
+        Rule::DoubleStops => Some(0),
+        Rule::DoubleUnheard => Some(1),
+        _ => None,
+    };
+    let fleet = Fleet { limits, first_unsteady, is_made_twice, double_of, without: Some(rule) };
     let checker = fleet.checker().threads(2).finish_when(HasDiscoveries::AnyFailures);
     let checker = checker.target_state_count(STATE_COUNT_MAX).spawn_bfs().join();
     let failures: Vec<String> = checker
@@ -104,19 +120,40 @@ fn members_that_were_left_behind_take_over_and_lose_no_client() {
 #[test]
 fn takeovers_with_revocations_and_crashes_lose_no_client_and_no_revoked_key_comes_back() {
     let limits = Limits { rotations: 0, takeovers: 1, revocations: 1, crashes: 1, ..ROTATE };
-    let fleet = Fleet { limits, first_unsteady: 2, is_made_twice: false, without: None };
+    let fleet = Fleet { limits, first_unsteady: 2, is_made_twice: false, double_of: None, without: None };
     explore_fleet("a take-over, a revocation and a crash", &fleet);
 }
 
 /// Two nodes have made first keys, and neither takes over those of the other before what it has is removed.
 #[test]
 fn first_keys_that_were_made_twice_lose_no_client() {
-    let fleet = |limits| Fleet { limits, first_unsteady: 0, is_made_twice: true, without: None };
+    let fleet =
+        |limits| Fleet { limits, first_unsteady: 0, is_made_twice: true, double_of: None, without: None };
     explore_fleet("first keys made twice", &fleet(Limits { rotations: 1, losses: 1, ..ROTATE }));
 }
 
+/// A cloned virtual machine, or one restored from an old image, while the other host goes on: of the writer, and of
+/// the other member.
+#[test]
+fn hosts_of_one_name_lose_no_client() {
+    let limits = Limits { doubles: 1, ..ROTATE };
+    for (name, double_of, limits) in [
+        ("a second writer", 0, limits),
+        ("a second writer and a crash", 0, Limits { crashes: 1, ..limits }),
+        ("a second writer and a take-over", 0, Limits { takeovers: 1, rotations: 1, ..limits }),
+        ("a second member", 1, limits),
+        ("a second member and a crash", 1, Limits { crashes: 1, ..limits }),
+        ("a second member and a revocation", 1, Limits { revocations: 1, rotations: 1, ..limits }),
+    ] {
+        let first_unsteady = 0;
+        let fleet =
+            Fleet { limits, first_unsteady, is_made_twice: false, double_of: Some(double_of), without: None };
+        explore_fleet(name, &fleet);
+    }
+}
+
 /// Each rule, and the smallest fleet that was found to need it: its first unsteady node, and what can happen.
-const NEEDED: [(Rule, usize, Limits); 19] = [
+const NEEDED: [(Rule, usize, Limits); 21] = [
     (Rule::HigherOnly, 0, ROTATE),
     (Rule::DiskFirst, 0, Limits { refusals: 1, ..ROTATE }),
     (Rule::DiskBeforeStore, 0, Limits { crashes: 1, ..ROTATE }),
@@ -136,6 +173,8 @@ const NEEDED: [(Rule, usize, Limits); 19] = [
     (Rule::Heal, 2, Limits { takeovers: 1, revocations: 1, rotations: 0, ..ROTATE }),
     (Rule::OneLineage, 0, ROTATE),
     (Rule::PutBack, 0, ROTATE),
+    (Rule::DoubleStops, 0, Limits { doubles: 1, ..ROTATE }),
+    (Rule::DoubleUnheard, 0, Limits { doubles: 1, ..ROTATE }),
 ];
 
 #[test]
@@ -149,7 +188,7 @@ fn every_rule_is_needed() {
 /// time would lead it back to the keys from before. To find this course by trying all would take hours.
 fn taker_that_lost_its_disk(without: Option<Rule>) -> Option<World> {
     let limits = Limits { takeovers: 2, losses: 1, ..ROTATE };
-    let fleet = Fleet { limits, first_unsteady: 2, is_made_twice: false, without };
+    let fleet = Fleet { limits, first_unsteady: 2, is_made_twice: false, double_of: None, without };
     let mut world = fleet.first();
     let rotate = Deed::Rotate(Rotation::Due);
     for deed in [Deed::Claim, Deed::TakeOver(None), rotate, rotate] {
@@ -195,6 +234,9 @@ fn all_that_can_happen_at_once_loses_no_client() {
         ("a take-over, a revocation and a rotation", revocation),
         ("a take-over, a revocation and two crashes", Limits { rotations: 0, crashes: 2, ..revocation }),
     ] {
-        explore_fleet(name, &Fleet { limits, first_unsteady: 2, is_made_twice: false, without: None });
+        explore_fleet(
+            name,
+            &Fleet { limits, first_unsteady: 2, is_made_twice: false, double_of: None, without: None },
+        );
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Limits {
     pub(crate) takeovers: u8,
     /// Rotations that leave a member behind.
     pub(crate) patience: u8,
+    /// Hosts that appear with the name of another one.
+    pub(crate) doubles: u8,
 }
 
 /// A fleet, with or without one of the rules.
@@ -36,6 +38,8 @@ pub(crate) struct Fleet {
     pub(crate) first_unsteady: usize,
     /// Whether the second node has made first keys, too, and the third has none yet.
     pub(crate) is_made_twice: bool,
+    /// The node whose name a third host uses, if doubles may appear: there are two members then.
+    pub(crate) double_of: Option<usize>,
     pub(crate) without: Option<Rule>,
 }
 
@@ -115,27 +119,49 @@ pub(crate) enum Deed {
     Claim,
     /// Without waiting for this node.
     TakeOver(Option<usize>),
+    /// Another host appears under the name of this node, a live clone or one restored as of the beginning, and both
+    /// find that out.
+    Double(Image),
+}
+
+/// What a host that appears under another's name has on its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Image {
+    /// What the other has.
+    Live,
+    /// The first document.
+    Old,
 }
 
 pub(super) fn fleet_name() -> Name {
     Name::new("f").expect("it is a name")
 }
 
-pub(super) fn node_name(index: usize) -> Name {
-    Name::new(["a", "b", "c"][index]).expect("it is a name")
-}
-
 pub(super) const NODE_COUNT: usize = 3;
 
+/// The host that may appear under the name of another one.
+const DOUBLE: usize = 2;
+
 impl Fleet {
+    /// The name of a node.
+    pub(super) fn node_name(&self, index: usize) -> Name {
+        let named = self.double_of.filter(|_| index == DOUBLE).unwrap_or(index);
+        Name::new(["a", "b", "c"][named]).expect("it is a name")
+    }
+
+    /// Nodes that there are from the beginning.
+    const fn first_count(&self) -> usize {
+        if self.double_of.is_some() { DOUBLE } else { NODE_COUNT }
+    }
+
     /// All nodes with the first document, acknowledged by all; or two of them with one each that they have made.
     pub(super) fn first(&self) -> World {
         let first = |index, keys| Kept {
-            document: Some(Document::first(fleet_name(), node_name(index), keys)),
+            document: Some(Document::first(fleet_name(), self.node_name(index), keys)),
             ..Kept::default()
         };
         let disks = match self.is_made_twice {
-            false => vec![first(0, Toy::first()); NODE_COUNT],
+            false => vec![first(0, Toy::first()); self.first_count()],
             true => vec![first(0, Toy::first()), first(1, Toy::another_first()), Kept::default()],
         };
         let mut world = World {
@@ -155,14 +181,14 @@ impl Fleet {
         for (index, kept) in disks.into_iter().enumerate() {
             world.nodes.push(self.start(index, kept, [0; NONCE_SIZE]));
         }
-        (0..NODE_COUNT).for_each(|index| world.show(index));
+        (0..world.nodes.len()).for_each(|index| world.show(index));
         world.note();
         world
     }
 
     pub(super) fn start(&self, index: usize, kept: Kept<Toy>, nonce: Nonce) -> Node<Toy> {
-        let members = (0..NODE_COUNT).map(node_name);
-        let mut node = Node::new(fleet_name(), node_name(index), members, Start::Welcomed, kept, nonce);
+        let members = (0..NODE_COUNT).map(|index| self.node_name(index));
+        let mut node = Node::new(fleet_name(), self.node_name(index), members, Start::Welcomed, kept, nonce);
         node.without = self.without;
         node
     }
@@ -173,7 +199,7 @@ impl Fleet {
 
     pub(super) fn events(&self, world: &World) -> Vec<Event> {
         let mut events = Vec::new();
-        for index in 0..NODE_COUNT {
+        for index in 0..world.nodes.len() {
             for number in 0..world.said.documents.len() {
                 events.push(Event::Hear(index, Told::Document(number)));
                 if world.left.refusals > 0 {
@@ -202,8 +228,14 @@ impl Fleet {
     /// What a node can do.
     fn deeds(&self, world: &World, index: usize) -> Vec<Deed> {
         let left = world.left;
-        let others = || (0..NODE_COUNT).filter(move |other| *other != index);
+        let others = || {
+            let is_other = move |other: &usize| self.node_name(*other) != self.node_name(index);
+            (0..self.first_count()).filter(is_other)
+        };
         let mut deeds = Vec::new();
+        if world.left.doubles > 0 && self.double_of == Some(index) {
+            deeds.extend([Image::Live, Image::Old].map(Deed::Double));
+        }
         if left.rotations > 0 {
             deeds.extend([Rotation::Due, Rotation::ByHand].map(Deed::Rotate));
             if left.patience > 0 {
@@ -263,7 +295,7 @@ impl Fleet {
             }
             Told::Claim(number) => node.hear_claim(&said.claims[number]),
             Told::Acknowledgement(number) => {
-                return before.acknowledged(index, node, &said.acknowledgements[number]);
+                return before.acknowledged(self, index, node, &said.acknowledgements[number]);
             }
             Told::Answer(number) => {
                 node.hear_answer(&said.answers[number]);
@@ -304,9 +336,9 @@ impl Fleet {
                 world.set(index, kept);
             }
             Deed::Leave(other) => {
-                let leave = BTreeSet::from([node_name(other)]);
+                let leave = BTreeSet::from([self.node_name(other)]);
                 // Where nobody has to be left, it is a rotation as any other.
-                if !node.waiting().contains(&node_name(other)) {
+                if !node.waiting().contains(&self.node_name(other)) {
                     return None;
                 }
                 let kept = node.rotate(Rotation::Due, KEEP, &leave, &mut world.made).ok()?;
@@ -347,12 +379,20 @@ impl Fleet {
                 world.set(index, node.claim(nonce));
             }
             Deed::TakeOver(without) => {
-                let left = without.map(node_name).into_iter().collect();
+                let left = without.map(|other| self.node_name(other)).into_iter().collect();
                 let kept = node.take_over(&left).ok()?;
                 if let Some(other) = without.filter(|_| node.take_over(&none).is_err()) {
                     world.left_behind.insert(other, kept.order()?.clone());
                 }
                 world.set(index, kept);
+            }
+            Deed::Double(image) => {
+                world.left.doubles -= 1;
+                let kept = match image {
+                    Image::Live => before.disks[index].clone(),
+                    Image::Old => self.first().disks[index].clone(),
+                };
+                world.double(self, index, kept);
             }
         }
         Some(world)
@@ -360,6 +400,32 @@ impl Fleet {
 }
 
 impl World {
+    /// Another host appears under the name of a node, with this on its disk, and both find out.
+    fn double(&mut self, fleet: &Fleet, index: usize, kept: Kept<Toy>) {
+        let nonce = self.nonce();
+        self.nodes.push(fleet.start(DOUBLE, kept.clone(), nonce));
+        // One that was restored has missed what came since, until it hears of it.
+        let missed = self.disks[index].order().filter(|order| kept.order() != Some(order));
+        self.left_behind.extend(missed.cloned().map(|order| (DOUBLE, order)));
+        self.disks.push(kept);
+        self.lineages.extend(self.lineages.get(&index).copied().map(|lineage| (DOUBLE, lineage)));
+        for host in [index, DOUBLE] {
+            self.nodes[host].set_doubled(true);
+            self.show(host);
+        }
+    }
+
+    /// An operator ends the host that appeared under the name of another one.
+    pub(super) fn end_double(&mut self) {
+        if self.nodes.iter().any(Node::is_doubled) {
+            self.left_behind.remove(&DOUBLE);
+            self.lineages.remove(&DOUBLE);
+            self.nodes.truncate(DOUBLE);
+            self.disks.truncate(DOUBLE);
+            self.nodes.iter_mut().for_each(|node| node.set_doubled(false));
+        }
+    }
+
     /// This state, with a node that has heard something.
     fn with(&self, index: usize, node: Node<Toy>) -> World {
         let mut world = self.clone();
@@ -368,9 +434,15 @@ impl World {
     }
 
     /// What becomes of it when a node, which is given, hears an acknowledgement and welcomes who gave it.
-    fn acknowledged(&self, index: usize, mut node: Node<Toy>, said: &Acknowledgement) -> Option<World> {
+    fn acknowledged(
+        &self,
+        fleet: &Fleet,
+        index: usize,
+        mut node: Node<Toy>,
+        said: &Acknowledgement,
+    ) -> Option<World> {
         node.hear_acknowledgement(said);
-        let to = (0..NODE_COUNT).find(|to| node_name(*to) == said.node)?;
+        let to = (0..NODE_COUNT).find(|to| fleet.node_name(*to) == said.node)?;
         let welcome = node.welcome(said).map(|(nonce, document)| (to, nonce, document.clone()));
         let welcome = welcome.filter(|welcome| !self.said.welcomes.contains(welcome));
         if node == self.nodes[index] && welcome.is_none() {
@@ -410,7 +482,9 @@ impl World {
 
     pub(super) fn restart(&mut self, fleet: &Fleet, index: usize) {
         let nonce = self.nonce();
+        let is_doubled = self.nodes[index].is_doubled();
         self.nodes[index] = fleet.start(index, self.disks[index].clone(), nonce);
+        self.nodes[index].set_doubled(is_doubled);
         self.show(index);
     }
 

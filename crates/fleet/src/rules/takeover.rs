@@ -22,6 +22,9 @@ pub enum Why {
     /// Somebody else has claimed a higher term.
     #[error("{0} is taking over, with term {1}")]
     Claimed(Name, u64),
+    /// Another host uses the name of this node.
+    #[error("another host is also named {0}")]
+    Doubled(Name),
     /// These members have not answered.
     #[error("no answer from {}", list(.0))]
     Waiting(BTreeSet<Name>),
@@ -83,6 +86,9 @@ impl<K: Keys> Node<K> {
         let claim = self.kept.claim.as_ref().ok_or(Why::NotClaimed)?;
         if claim.taker != self.me {
             return Err(Why::Claimed(claim.taker.clone(), claim.term));
+        }
+        if self.is_stopped() {
+            return Err(Why::Doubled(self.me.clone()));
         }
         let is_awaited = |name: &Name| !self.answers.contains_key(name) && !without.contains(name);
         let waiting: BTreeSet<Name> = self.others().filter(|name| is_awaited(name)).cloned().collect();

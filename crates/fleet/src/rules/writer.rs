@@ -26,6 +26,9 @@ pub enum Refusal {
     /// Somebody is taking over.
     #[error("{0} is taking over, with term {1}")]
     Claimed(Name, u64),
+    /// Another host uses the name of this node.
+    #[error("another host is also named {0}")]
+    Doubled(Name),
     /// These members have not acknowledged the document that is in force.
     #[error("not acknowledged by {}", list(.0))]
     Waiting(BTreeSet<Name>),
@@ -69,6 +72,9 @@ impl<K: Keys> Node<K> {
         let document = self.kept.document.as_ref().ok_or(Refusal::Nothing)?;
         if document.order.writer != self.me {
             return Err(Refusal::NotWriter(document.order.writer.clone()));
+        }
+        if self.is_stopped() {
+            return Err(Refusal::Doubled(self.me.clone()));
         }
         match &self.kept.claim {
             Some(claim) if self.applies(Rule::ClaimStops) => {

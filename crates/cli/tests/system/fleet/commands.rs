@@ -14,7 +14,7 @@ use crate::lab::{Lab, authentick, refused, start, text, wait_for};
 pub(super) const SELDOM: &str = ", rotate = \"1h\"";
 
 impl Fleet {
-    fn keys(&self, index: usize, arguments: &[&str]) -> Output {
+    pub(super) fn keys(&self, index: usize, arguments: &[&str]) -> Output {
         let config = self.config(index, index == 0);
         authentick([&["keys"], arguments, &["--json", "--config", config.to_str().unwrap()]].concat())
     }

@@ -93,7 +93,16 @@ impl Page<'_, '_> {
                 ([("kind", kind.name), ("member", name.as_str())], f64::from(u8::from(*has)))
             })
         });
-        self.gauges("fleet_member_acknowledged", help, members)
+        self.gauges("fleet_member_acknowledged", help, members)?;
+        let help = "Time since the member wrote something new";
+        let members = shown.iter().flat_map(|(kind, shown)| {
+            let label = |name| [("kind", kind.name), ("member", name)];
+            shown.silences.iter().map(move |(name, silence)| (label(name.as_str()), *silence))
+        });
+        self.gauges("fleet_member_silent_seconds", help, members)?;
+        let help = "Whether another host uses the name of this node";
+        let doubled = kinds.iter().map(|kind| (label(kind), f64::from(u8::from(kind.is_doubled))));
+        self.gauges("fleet_name_doubled", help, doubled)
     }
 }
 
@@ -103,6 +112,7 @@ struct Kind {
     clashes: u64,
     strangers: usize,
     unwritten: u64,
+    is_doubled: bool,
     shown: Option<Shown>,
 }
 
@@ -114,20 +124,22 @@ struct Shown {
     silence: f64,
     /// The others, and whether each has acknowledged.
     members: Vec<(Name, bool)>,
+    /// The others, and for how many seconds each has written nothing new.
+    silences: Vec<(Name, f64)>,
 }
 
 impl Kind {
     fn of<K: FleetKind>(desk: &Desk<K>) -> Self {
         let shown = desk.shown().map(|node| {
-            let (order, waiting) = (node.on_disk().order(), node.waiting());
+            let (order, waiting, now) = (node.on_disk().order(), node.waiting(), Instant::now());
+            let silence = |name: &Name| (name.clone(), desk.heard.silence(name, now).as_secs_f64());
             Shown {
                 term: order.map_or(0.0, |order| order.term as f64),
                 version: order.map_or(0.0, |order| order.version as f64),
                 writes: node.writes().is_ok(),
-                silence: desk
-                    .silent_writer(&node, Instant::now())
-                    .map_or(0.0, |(_, silence)| silence.as_secs_f64()),
+                silence: desk.silent_writer(&node, now).map_or(0.0, |(_, silence)| silence.as_secs_f64()),
                 members: node.others().map(|name| (name.clone(), !waiting.contains(name))).collect(),
+                silences: node.others().map(silence).collect(),
             }
         });
         Kind {
@@ -135,6 +147,7 @@ impl Kind {
             clashes: desk.clashes.get(),
             strangers: desk.strangers.load(Ordering::Relaxed),
             unwritten: desk.unwritten.get(),
+            is_doubled: desk.is_doubled(),
             shown,
         }
     }

@@ -66,7 +66,7 @@ impl Fleet<'_> {
 
     /// Waits until all nodes have said that they seal with the key that `a` seals with.
     pub(super) fn seal_alike(&self) {
-        let said = format!("key {:08x} seals", self.sealing_key(0));
+        let said = format!("key {:08x} is now current", self.sealing_key(0));
         for (index, name) in NAMES.iter().enumerate() {
             wait_for(&format!("{name} to say {said:?}"), || self.lines(index, &said).pop());
         }
