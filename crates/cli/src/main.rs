@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Arguments, Command};
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -27,8 +27,11 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are not mistakes, and go to standard output.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            let _ = error.print();
-            return exit.into();
+            let printed = error.print();
+            if !error.use_stderr() {
+                output::note(printed);
+            }
+            return end(Ok(exit));
         }
     };
     // The demo's node would warn that nobody vouches for this host's clock, which is no matter there.
@@ -53,11 +56,17 @@ fn main() -> ExitCode {
         Command::Game(game) => cmd::game::run(&game),
         Command::Manual { directory } => cmd::manual::run(&directory),
     };
-    match result {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            output::error(&failure.message);
-            failure.exit.into()
+    end(result)
+}
+
+/// Prints why a command failed, and what of its results was lost.
+fn end(result: Result<Exit, Failure>) -> ExitCode {
+    let mut code = *result.as_ref().unwrap_or_else(|failure| &failure.exit);
+    for failure in result.err().into_iter().chain(output::lost()) {
+        output::error(&failure.message);
+        if code == Exit::Done {
+            code = failure.exit;
         }
     }
+    code.into()
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use serde::Serialize;
@@ -12,6 +12,9 @@ use crate::exit::{Exit, Failure};
 
 /// The bars that are shown. They stand aside for whatever else is printed.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(|| MultiProgress::with_draw_target(target()));
+
+/// Why standard output could not be written.
+static LOST: OnceLock<String> = OnceLock::new();
 
 /// `text` without characters that could steer a terminal. Names in certificates, addresses of responders and what TLS
 /// says of a peer were chosen by others.
@@ -23,12 +26,27 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Prints a result. A reader that has gone away is no failure of ours.
+/// Prints a result. What could not be written is kept for [`lost`].
 pub(crate) fn result(text: &str) {
     BARS.suspend(|| {
         let mut out = std::io::stdout().lock();
-        let _ = out.write_all(printable(text).as_bytes()).and_then(|()| out.flush());
+        note(out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()));
     });
+}
+
+/// Notes that standard output could not be written, unless its reader has gone away, as `head` does.
+pub(crate) fn note(written: std::io::Result<()>) {
+    if let Err(error) = written.and_then(|()| std::io::stdout().flush())
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        // The first one says why.
+        let _ = LOST.set(error.to_string());
+    }
+}
+
+/// Why a part of the results is not on standard output, if one is missing.
+pub(crate) fn lost() -> Option<Failure> {
+    LOST.get().map(|error| Exit::Internal.because(format!("cannot write to standard output: {error}")))
 }
 
 /// Prints a result as JSON.

@@ -7,13 +7,13 @@
 
 use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use authentick_ke::tls::{CertificateInfo, Identity, one_pem};
 use authentick_net::privilege;
-use authentick_net::replace::replace_for_group;
+use authentick_net::replace::{is_temporary, replace_for_group};
 use zeroize::Zeroizing;
 
 use crate::config::{CertificatePair, Config, ConfigError, KeyExchange, is_handed_over};
@@ -86,7 +86,7 @@ pub fn hand_over(config: &Config, group: &str) -> Result<Option<HandOver>, Confi
             Err(error) => report.failed.push(error),
         }
     }
-    let removed = remove_strays(directory, exchange).map_err(|error| {
+    let removed = remove_strays(config, directory, exchange).map_err(|error| {
         wrong(format!("cannot remove files of tables that are gone: {error}"), "remove them by hand")
     });
     match removed {
@@ -135,6 +135,7 @@ fn hand_over_one(config: &Config, pair: &CertificatePair, group: u32) -> Result<
     let wrong = |error| identity::wrong(config, pair, &error);
     let fresh = Identity::from_pem(chain, key).map_err(wrong)?.certificate;
     let pem = one_pem(chain, key).map_err(wrong)?;
+    let pem = Zeroizing::new([marker(config).as_bytes(), &pem].concat());
     let old = old(target, group);
     check_validity(config, pair, &fresh, old.as_ref())?;
     if old.is_some_and(|old| *old.pem == *pem) {
@@ -202,16 +203,31 @@ fn check_validity(
     Ok(())
 }
 
-/// Removes files that were handed over for tables which are gone, or not completely; returns them.
-fn remove_strays(directory: &Path, exchange: &KeyExchange) -> io::Result<Vec<PathBuf>> {
+/// The first line of a file that is handed over for a configuration.
+fn marker(config: &Config) -> String {
+    format!("# handed over by authentick for {:?}\n", std::path::absolute(&config.file).unwrap_or_default())
+}
+
+/// Whether a file begins with the marker, or ends within it.
+fn is_marked(path: &Path, marker: &str) -> io::Result<bool> {
+    let mut start = Vec::with_capacity(marker.len());
+    fs::File::open(path)?.take(marker.len() as u64).read_to_end(&mut start)?;
+    Ok(!start.is_empty() && marker.as_bytes().starts_with(&start))
+}
+
+/// Removes files that were handed over for tables of this configuration which are gone, or not completely; returns
+/// them. Files of other configurations, and those that something else put there, stay.
+fn remove_strays(config: &Config, directory: &Path, exchange: &KeyExchange) -> io::Result<Vec<PathBuf>> {
+    let marker = marker(config);
     let mut removed = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let path = entry.path();
-        let is_ours = entry.file_name().to_str().is_some_and(is_handed_over) && entry.file_type()?.is_file();
+        let is_named = |name: &str| is_handed_over(name) || is_temporary(name);
+        let is_ours = entry.file_name().to_str().is_some_and(is_named) && entry.file_type()?.is_file();
         let is_kept =
             exchange.certificates.iter().any(|pair| pair.handed_over.as_deref() == Some(path.as_path()));
-        if is_ours && !is_kept {
+        if is_ours && !is_kept && is_marked(&path, &marker)? {
             fs::remove_file(&path)?;
             removed.push(path);
         }

@@ -13,7 +13,6 @@ mod certificates;
 pub mod clock;
 pub mod config;
 pub mod containment;
-pub mod custody;
 pub mod fleet;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -44,6 +43,6 @@ mod validity;
 mod watch;
 mod worker;
 
-pub use authentick_net::replace;
+pub use authentick_net::{custody, replace};
 pub use config::{Config, ConfigError};
 pub use node::{Running, StartError};

@@ -14,13 +14,13 @@ pub mod single;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use authentick_generator::selection::{Ranked, Selection};
+use authentick_net::report_file::ReportFile;
 use authentick_report::load::span_rows::{ServerSide, SpanRow};
 use authentick_report::load::{Histogram, Spans};
 
@@ -114,7 +114,7 @@ impl SpanSource {
     /// A sentence, if the server does not tell all stages, or the file cannot be written.
     ///
     /// [`ROW_COUNT_MAX`]: authentick_report::load::span_rows::ROW_COUNT_MAX
-    pub fn keep_rows(&mut self, file: &Path) -> Result<(), String> {
+    pub fn keep_rows(&mut self, file: ReportFile) -> Result<(), String> {
         if !self.has_stages {
             return Err(format!(
                 "{} tells neither all stages nor what its clock costs, as servers of this version do; update the \
@@ -122,9 +122,10 @@ impl SpanSource {
                 self.url
             ));
         }
-        let made = RowFile::create(file);
+        let name = file.name().to_owned();
+        let made = RowFile::begin(file);
         self.rows = Some(
-            made.map_err(|error| format!("{}: cannot write: {error}; name another file", file.display()))?,
+            made.map_err(|error| format!("{}: cannot write: {error}; name another file", name.display()))?,
         );
         Ok(())
     }

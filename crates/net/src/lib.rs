@@ -9,6 +9,7 @@ pub mod affinity;
 #[cfg(any(test, feature = "testing"))]
 pub mod allocations;
 pub mod clock;
+pub mod custody;
 pub mod descriptors;
 pub mod engine;
 pub mod inherited;
@@ -20,6 +21,7 @@ pub mod privilege;
 pub mod process;
 pub mod refusal;
 pub mod replace;
+pub mod report_file;
 #[cfg(all(test, authentick_sanitizer))]
 mod sanitizer;
 pub mod tcp;

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use authentick_net::replace::replace_with_mode;
+use authentick_net::report_file;
 use authentick_report::Host;
 use authentick_report::stored::Error as PlanError;
 use authentick_report::study::{FILE, Plan, Settings, Task};
@@ -21,8 +21,6 @@ use crate::Error;
 const TEXT: &str = "report.txt";
 const MARKDOWN: &str = "report.md";
 const PAGE: &str = "report.html";
-/// Files that others may read, as far as the process's mask lets them.
-const MODE: u32 = 0o666;
 /// How often a lock is tried again that somebody has, and after which time.
 const LOCK_COUNT_MAX: u32 = 10;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -212,7 +210,7 @@ impl<S: Settings> Folder<S> {
 
 fn keep(path: &Path, name: &str, text: &str) -> Result<(), Error> {
     let file = path.join(name);
-    replace_with_mode(&file, text.as_bytes(), MODE).map_err(|(_, error)| Error::unwritable(&file, &error))
+    report_file::write(&file, text.as_bytes()).map_err(|error| Error::unwritable(&file, &error))
 }
 
 /// Writes a report into a folder, as text, as Markdown and as a page.

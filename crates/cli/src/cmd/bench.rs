@@ -28,12 +28,10 @@ fn mac(arguments: &BenchMac) -> Result<Exit, Failure> {
         bench::serve(extent, io::stdin().lock(), io::stdout().lock())?;
         return Ok(Exit::Done);
     }
-    files::check_page(arguments.html.as_deref())?;
+    let page = files::output("--html", arguments.html.as_deref(), &[])?;
     let (program, console, stop) = (program()?, Terminal::default(), AtomicBool::new(false));
     let record = bench::run(extent, &Caller { program: &program, console: &console, stop: &stop })?;
-    if let Some(file) = &arguments.html {
-        files::write("--html", file, &report(&record).page())?;
-    }
+    page.into_iter().try_for_each(|mut file| file.write(&report(&record).page()))?;
     output::result(&match arguments.json {
         true => record.to_json(),
         false => report(&record).text(),

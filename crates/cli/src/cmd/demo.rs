@@ -14,6 +14,7 @@ use authentick_ke::tls::Roots;
 use authentick_load::Watch;
 use authentick_load::contest::{Contestant, Server, compare};
 use authentick_net::clock::unix_seconds;
+use authentick_net::report_file;
 use authentick_proto::symmetric::Allowed;
 use authentick_report::load::LoadRecord;
 use authentick_report::load::text::Rows;
@@ -148,7 +149,7 @@ fn loads_table(loads: &[LoadRecord]) -> String {
 fn write<N: AsRef<Path>>(out: &Path, files: impl IntoIterator<Item = (N, String)>) -> Result<(), Failure> {
     for (name, text) in files {
         let file = out.join(name);
-        fs::write(&file, text).map_err(|error| unwritable(&file, &error))?;
+        report_file::write(&file, text.as_bytes()).map_err(|error| unwritable(&file, &error))?;
     }
     Ok(())
 }

@@ -44,10 +44,11 @@ fn table(GameTable { strategies, common }: &GameTable) -> Result<Exit, Failure> 
 
 fn trace(arguments: &GameTrace) -> Result<Exit, Failure> {
     let GameTrace { strategy, protocol, seed, svg, log } = arguments;
+    let svg = files::output("--svg", svg.as_deref(), &[])?;
     let (trace, played) =
         Trace::named(strategy, protocol, *seed).map_err(|error| Exit::Usage.because(error.to_string()))?;
     match svg {
-        Some(file) => files::write("--svg", file, &trace::svg(&trace))?,
+        Some(mut file) => file.write(&trace::svg(&trace))?,
         None if *log => output::result(&played.log.to_string()),
         None => output::result(&format!("{trace}\n{}", trace::text(&trace))),
     }
@@ -65,12 +66,12 @@ fn search(GameSearch { common, depth, room, random }: &GameSearch) -> Result<Exi
 }
 
 fn report(GameReport { html, seed, depth, random }: &GameReport) -> Result<Exit, Failure> {
-    files::check_page(html.as_deref())?;
+    let page = files::output("--html", html.as_deref(), &[])?;
     let progress = output::progress(Whole::PARTS, "playing");
     let whole = Whole::play(*seed, usize::from(*depth), *random, &Program::ALL, || progress.inc(1));
     progress.finish_and_clear();
     let report = whole.report();
-    html.iter().try_for_each(|file| files::write("--html", file, &report.page()))?;
+    page.into_iter().try_for_each(|mut file| file.write(&report.page()))?;
     ended(false, &report.text(), whole.is_as_expected())
 }
 

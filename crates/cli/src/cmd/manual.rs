@@ -5,8 +5,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use authentick_net::report_file;
 use clap::{Command, CommandFactory};
-use clap_complete::Shell;
+use clap_complete::{Generator as _, Shell};
 use clap_mangen::Man;
 
 use crate::args::Arguments;
@@ -34,11 +35,13 @@ fn write(directory: &Path) -> io::Result<usize> {
     let mut command = Arguments::command().disable_help_subcommand(true);
     command.build();
     let mut count = pages(&command, &first)?;
-    fs::write(fifth.join("authentick.toml.5"), configuration())?;
+    report_file::write(&fifth.join("authentick.toml.5"), configuration().as_bytes())?;
     count += 1;
     // Completing options that are hidden helps nobody.
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut Arguments::command(), "authentick", &completions)?;
+        let (mut text, name) = (Vec::new(), shell.file_name("authentick"));
+        clap_complete::generate(shell, &mut Arguments::command(), "authentick", &mut text);
+        report_file::write(&completions.join(name), &text)?;
         count += 1;
     }
     Ok(count)
@@ -52,13 +55,14 @@ fn pages(command: &Command, directory: &Path) -> io::Result<usize> {
     }
     // No date: the same program makes the same pages.
     let man = Man::new(command.clone()).date("").source(version()).manual("authentick");
-    let mut page = fs::File::create(directory.join(man.get_filename()))?;
+    let mut page = Vec::new();
     man.render(&mut page)?;
     page.write_all(b".SH EXIT STATUS\n")?;
     for (code, meaning) in exit_codes() {
         writeln!(page, ".TP\n\\fB{code}\\fR\n{}", plain(meaning))?;
     }
     page.write_all(b".SH SEE ALSO\nauthentick(1), authentick.toml(5)\n")?;
+    report_file::write(&directory.join(man.get_filename()), &page)?;
     Ok(count)
 }
 

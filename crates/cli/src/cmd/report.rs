@@ -1,6 +1,5 @@
 //! `authentick report`: stored runs to text, to a page, and against an older run.
 
-use std::fs;
 use std::path::Path;
 
 use authentick_report::load::LoadRecord;
@@ -9,10 +8,14 @@ use authentick_report::{Record, record, stored};
 
 use crate::args::Report;
 use crate::exit::{Exit, Failure};
-use crate::files::{unreadable, write, wrong};
+use crate::files::{self, unreadable, wrong};
 use crate::output;
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
+    let inputs = arguments.runs.iter().map(|path| ("RUN.json", path));
+    let inputs: Vec<_> = inputs.chain(arguments.against.iter().map(|path| ("--against", path))).collect();
+    let inputs: Vec<_> = inputs.into_iter().map(|(option, path)| (option, path.as_path())).collect();
+    let page_file = files::output("--html", arguments.html.as_deref(), &inputs)?;
     let mut loads = Vec::new();
     let mut others = Vec::new();
     let mut out = String::new();
@@ -55,13 +58,13 @@ pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
             failed.extend(comparison.failures(gate).into_iter().map(name));
         }
     }
-    if let Some(file) = &arguments.html {
+    if let Some(mut file) = page_file {
         let records: Vec<&LoadRecord> =
             old.iter().chain(loads.iter().map(|(_, load)| load)).map(|load| &**load).collect();
         let others: Vec<&Record> = others.iter().map(|(_, other)| other).collect();
         let page = record::page(&records, &others).map_err(|message| Exit::Usage.because(message))?;
-        write("--html", file, &page)?;
-        out += &format!("\nreport: {}\n", file.display());
+        file.write(&page)?;
+        out += &format!("\nreport: {}\n", file.file.name().display());
     }
     output::result(&out);
     match failed.is_empty() {
@@ -80,7 +83,10 @@ fn load(path: &Path, option: &str) -> Result<Box<LoadRecord>, Failure> {
 
 /// Reads a record of any kind.
 fn read(path: &Path) -> Result<Record, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = files::read_named(path).and_then(|octets| {
+        String::from_utf8(octets).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+    });
+    let text = text.map_err(|error| {
         unreadable(path, &error, "a record is JSON in UTF-8; name one", "name a file that exists")
     })?;
     Record::from_json(&text).map_err(|error| {

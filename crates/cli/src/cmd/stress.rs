@@ -1,6 +1,5 @@
 //! `authentick stress`: NtpStress's arguments and report, over the load generator.
 
-use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,17 +11,16 @@ use authentick_report::load::StressReport;
 use super::load::{Proof, find, stop_on_signals, verdict};
 use crate::args::Stress;
 use crate::exit::{Exit, Failure};
-use crate::{files, output};
+use crate::files::Output;
+use crate::output;
 
 /// Ports that requests come from.
 const CLIENT_COUNT: u32 = 64;
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
-    let remedy = "name another file after SECONDS";
-    let unwritable = |error| files::unwritable(&arguments.report, &error, remedy);
     // First of all, as a report that cannot be written would waste the run.
-    files::check_writable(&arguments.report).map_err(unwritable)?;
+    let mut file = Output::open("REPORT", &arguments.report)?;
     let target =
         find(Scheme::Plain, &arguments.host, Proof::Presence, &arguments.permission, TIMEOUT, false)?;
     let _ = authentick_net::descriptors::raise_limit();
@@ -51,7 +49,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
         step,
         seconds: &seconds,
     };
-    let written = fs::write(&arguments.report, report.text()).map_err(unwritable);
+    let written = file.write(&report.text());
     output::result(&report.lines());
     written?;
     verdict(&arguments.host, Ending::of_steps(std::slice::from_ref(step)))

@@ -67,10 +67,8 @@ impl CertificatePair {
     }
 }
 
-/// Whether a file of this name in the directory of `nts.hand-over` is one that a hand-over makes, or has left behind
-/// half made.
+/// Whether a file of this name in the directory of `nts.hand-over` may be one that a hand-over makes.
 pub(crate) fn is_handed_over(name: &str) -> bool {
-    let name = name.strip_suffix(".new").unwrap_or(name);
     let tag = name.strip_suffix(EXTENSION).and_then(|stem| Some(stem.rsplit_once('-')?.1));
     let is_hex = |octet: u8| octet.is_ascii_digit() || (b'a'..=b'f').contains(&octet);
     tag.is_some_and(|tag| tag.len() == 2 * TAG_SIZE && tag.bytes().all(is_hex))
@@ -208,11 +206,11 @@ mod tests {
         assert!(name("/run/a b\n/c", "/k").starts_with("a_b_-"));
         // What ends one path does not begin the other.
         assert_ne!(name("/a/b", "/c"), name("/a/b/", "c"));
-        for name in [&certbot, "a-00000000.pem.new", "-0a0a0a0a.pem"] {
+        for name in [&certbot, "-0a0a0a0a.pem"] {
             assert!(is_handed_over(name), "{name}");
         }
         for name in
-            ["a.example.pem", "a-0000000.pem", "a-0000000G.pem", "a-00000000.key", "a-00000000.pem.newer"]
+            ["a.example.pem", "a-0000000.pem", "a-0000000G.pem", "a-00000000.key", "a-00000000.pem.new"]
         {
             assert!(!is_handed_over(name), "{name}");
         }

@@ -148,15 +148,19 @@ fn files_of_tables_that_are_gone_are_removed_and_no_others() {
         bench.put(name, |_| {});
     }
     bench.hand_over(&["a", "b"]);
-    let foreign = bench.at("run/somebody-s.pem");
-    fs::write(&foreign, "text").unwrap();
-    // What a crash has left behind, also if it leads elsewhere.
-    let half_made = bench.at("run/c-00000000.pem.new");
-    fs::write(&half_made, "half").unwrap();
+    // Of an operator: dated, without a first line of ours; and of another configuration.
+    let foreign = ["wildcard.example.net-20261128.pem", "other-0a0a0a0a.pem", ".authentick-0123456789abcdef"];
+    let texts = ["text", "# handed over by authentick for \"/etc/other.toml\"\ntext", ""];
+    for (name, text) in foreign.into_iter().zip(texts) {
+        fs::write(bench.at("run").join(name), text).unwrap();
+    }
+    // What a crash has left behind: a part of the first line.
+    let half_made = bench.at("run/.authentick-00112233aabbccdd");
+    fs::write(&half_made, &marker(&bench.config(&["a"]))[..20]).unwrap();
     let report = bench.hand_over(&["a"]);
-    let removed = [bench.file("b"), half_made].map(Done::Removed);
+    let removed = [half_made, bench.file("b")].map(Done::Removed);
     assert_eq!(report.done, [vec![Done::Unchanged(bench.file("a"))], removed.to_vec()].concat());
-    assert!(foreign.exists() && bench.file("a").exists());
+    assert!(foreign.iter().all(|name| bench.at("run").join(name).exists()) && bench.file("a").exists());
     // A table whose pair is bad keeps its file.
     fs::write(bench.at("a/key"), "").unwrap();
     let report = bench.hand_over(&["a"]);
@@ -196,7 +200,6 @@ fn directory_that_is_not_root_s_alone_is_refused() {
     fs::create_dir(&run).unwrap();
     let target = bench.at("target");
     fs::write(&target, "precious").unwrap();
-    symlink(&target, authentick_net::replace::beside(&bench.file("a"), ".new")).unwrap();
     symlink(&target, bench.file("a")).unwrap();
     assert_eq!(bench.hand_over(&["a"]).done, [Done::Written(bench.file("a"))]);
     assert_eq!(fs::read(&target).unwrap(), b"precious");

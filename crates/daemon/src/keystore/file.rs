@@ -266,10 +266,12 @@ mod tests {
         let (_directory, file) = store();
         let mut entropy = Entropy::from_seed(1);
         let first = file.load_or_create(1000, &mut entropy).unwrap().keys;
-        // A directory in the way of the new file: writing fails for root too.
-        fs::create_dir(file.file.directory.path().join("cookie-keys.new")).unwrap();
+        // Without the directory writing fails for root too.
+        let (here, away) = (file.file.directory.path().to_owned(), _directory.path().join("away"));
+        fs::rename(&here, &away).unwrap();
         let error = file.rotate(&first, rotation(1, 2000), &mut entropy).unwrap_err();
         assert!(matches!(error, StoreError::Io(..)), "{error}");
+        fs::rename(&away, &here).unwrap();
         assert_eq!(ids(&file.load().unwrap().unwrap().keys), ids(&first));
     }
 

@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use authentick_net::report_file::ReportFile;
 use authentick_report::load::span_rows::{ROW_COUNT_MAX, SpanRow, heading};
 use authentick_report::units::{count, plural};
 
@@ -22,15 +23,15 @@ pub(super) struct RowFile {
 }
 
 impl RowFile {
-    /// Makes the file anew.
+    /// Empties the file, and begins it with the heading.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn create(path: &Path) -> io::Result<Self> {
-        let mut out = BufWriter::new(File::create(path)?);
-        // It is written with the first rows at the latest when a step ends; a full disk is told of then.
+    pub(super) fn begin(file: ReportFile) -> io::Result<Self> {
+        let path = file.name().to_owned();
+        let mut out = BufWriter::new(file.into_growing()?);
+        // It is written with the first rows at the latest when a step ends, and a full disk is reported then.
         out.write_all(heading().as_bytes())?;
-        let path = path.to_owned();
         Ok(RowFile { path, out, room: ROW_COUNT_MAX, left_out: 0, error: None, is_told: false })
     }
 

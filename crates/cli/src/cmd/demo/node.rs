@@ -1,13 +1,13 @@
 //! The node of the demo: it serves every scheme on loopback, with keys and certificates of its own making.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use authentick_crypto::Entropy;
 use authentick_crypto::mac::MacAlgorithm;
 use authentick_daemon::{Config, Running, node};
+use authentick_net::report_file;
 use authentick_rig::certificates::{Authority, write_private};
 use authentick_wire::antp::Suite;
 use rcgen::{CertificateParams, KeyPair, RsaKeySize};
@@ -78,7 +78,7 @@ fn keys(folder: &Path) -> PathBuf {
 /// Makes all keys and certificates in `folder`, and the configuration that names them.
 fn configuration(folder: &Path) -> Result<Config, Failure> {
     let issuer = Authority::new("authentick demo").map_err(internal)?;
-    fs::write(authority(folder), issuer.pem())?;
+    report_file::write(&authority(folder), issuer.pem().as_bytes())?;
     let octets: [u8; 16] = Entropy::from_system()?.array();
     let digits: String = octets.iter().map(|octet| format!("{octet:02X}")).collect();
     write_private(&keys(folder), &format!("{KEY_ID} {KEY_ALGORITHM} HEX:{digits}\n"))?;
@@ -114,7 +114,7 @@ fn identity(
         (folder.join(format!("{name}-chain.pem")), folder.join(format!("{name}-key.pem")));
     let params = CertificateParams::new(vec![NAME.to_owned()]).map_err(internal)?;
     let certificate = issuer.identify(&params, &key.map_err(internal)?, &key_file).map_err(internal)?;
-    fs::write(&chain, certificate)?;
+    report_file::write(&chain, certificate.as_bytes())?;
     Ok(format!("certificate-chain = {chain:?}\nprivate-key = {key_file:?}\n"))
 }
 

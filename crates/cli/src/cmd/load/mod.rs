@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_load::ending::Ending;
-use authentick_load::journal::Journal;
 use authentick_load::runner::{Outcome, Run, Steps};
 use authentick_load::search::Settings;
 use authentick_load::target::Target;
@@ -30,6 +29,7 @@ use crate::output;
 
 use self::progress::Display;
 pub(crate) use self::progress::stop_on_signals;
+use self::record::RunFiles;
 pub(crate) use self::target::{Proof, find};
 
 /// What nobody waits for cannot be answered.
@@ -44,14 +44,17 @@ pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
         screen::terminal::check()?;
     }
     let watch = Watch::default();
-    let record = offer.measure(&watch, stop_on_signals)?;
-    finish(offer.arguments, &record)
+    let steps = steps(offer.arguments)?;
+    let mut files = RunFiles::open(offer.arguments, offer.proof)?;
+    stop_on_signals(&watch)?;
+    let record = offer.measure(steps, &watch, &mut files)?;
+    finish(offer.arguments, &record, files)
 }
 
 /// Carries a run out for another command, which prints and keeps what it likes of it.
 pub(crate) fn measure(load: &Load, watch: &Watch) -> Result<LoadRecord, Failure> {
     match offer(load) {
-        Ok(offer) => offer.measure(watch, |_| Ok(())),
+        Ok(offer) => offer.measure(steps(offer.arguments)?, watch, &mut RunFiles::default()),
         Err(_) => Err(Exit::Internal.because("an agent measures nothing by itself")),
     }
 }
@@ -104,16 +107,9 @@ impl<'a> Offer<'a> {
         Offer { scheme, arguments, proof, replay: false, separate_tag: false }
     }
 
-    /// Carries the run out. `ready` is called once the arguments are known to make sense, before anything is sent.
-    fn measure(
-        &self,
-        watch: &Watch,
-        ready: impl FnOnce(&Watch) -> Result<(), Failure>,
-    ) -> Result<LoadRecord, Failure> {
+    /// Carries the run out; what is known while it goes on is kept in `files`.
+    fn measure(&self, steps: Steps, watch: &Watch, files: &mut RunFiles) -> Result<LoadRecord, Failure> {
         let arguments = self.arguments;
-        let steps = steps(arguments)?;
-        record::check_writable(arguments)?;
-        ready(watch)?;
         let Offer { scheme, proof, .. } = *self;
         let force = arguments.force_first;
         let target = find(scheme, &arguments.target, proof, &arguments.permission, arguments.timeout, force)?;
@@ -123,7 +119,7 @@ impl<'a> Offer<'a> {
             stop_at_loss: arguments.stop_at_loss.or(arguments.geometric.is_some().then_some(COLLAPSE_LOSS)),
             background_rps: arguments.background.unwrap_or(0.0),
             server: process(&arguments.server_pid, plan.ntp.port())?,
-            spans: spans(arguments)?,
+            spans: spans(arguments, files)?,
             ..Run::new(steps, arguments.step_seconds)
         };
         let mut record = record::begin(arguments, &plan, &run, &target);
@@ -140,7 +136,7 @@ impl<'a> Offer<'a> {
             Err(failure) => return Err(failure),
             Ok(mut crew) => {
                 let display = Display::start(arguments, &run, watch, &record)?;
-                let mut journal = arguments.record.as_deref().map(|file| Journal::new(file, &record));
+                let mut journal = files.journal(&record);
                 run.carry_out(crew.as_mut(), watch, |step| {
                     display.step(step);
                     journal.iter_mut().for_each(|journal| journal.step(step));
@@ -194,8 +190,8 @@ impl<'a> Offer<'a> {
 }
 
 /// Keeps and prints the record, and says how the command ends.
-fn finish(arguments: &LoadArguments, record: &LoadRecord) -> Result<Exit, Failure> {
-    let kept = record::keep(arguments, record);
+fn finish(arguments: &LoadArguments, record: &LoadRecord, files: RunFiles) -> Result<Exit, Failure> {
+    let kept = files.write(record);
     output::result(&match (arguments.json, arguments.tui) {
         (true, _) => record.to_json(),
         // The rows went away with the screen.
@@ -252,11 +248,11 @@ fn process(pids: &[u32], port: u16) -> Result<Option<Processes>, Failure> {
     (!pids.is_empty()).then(|| Processes::new(pids, port)).transpose().map_err(problem)
 }
 
-fn spans(arguments: &LoadArguments) -> Result<Option<SpanSource>, Failure> {
+fn spans(arguments: &LoadArguments, files: &mut RunFiles) -> Result<Option<SpanSource>, Failure> {
     let problem = |option| move |text: String| Exit::Unavailable.because(format!("{option}: {text}"));
     let address = arguments.server_metrics.as_deref();
     let mut spans = address.map(SpanSource::new).transpose().map_err(problem("--server-metrics"))?;
-    if let (Some(spans), Some(file)) = (&mut spans, &arguments.spans) {
+    if let (Some(spans), Some(file)) = (&mut spans, files.take_spans()) {
         spans.keep_rows(file).map_err(problem("--spans"))?;
     }
     Ok(spans)

@@ -64,9 +64,11 @@ fn stored_text_is_read_again_with_mode_0600_through_a_link() {
 #[test]
 fn file_that_cannot_be_written_leaves_the_old_one() {
     let (directory, file) = file("1 MD5 tulips-tulips\n", 0o600);
-    // A directory in the way of the new file: writing fails for root too.
-    fs::create_dir(directory.path().join("keys.new")).unwrap();
+    // Without the directory writing fails for root too.
+    let away = directory.path().with_extension("away");
+    fs::rename(directory.path(), &away).unwrap();
     let error = file.store(b"2 MD5 crocus-crocus\n").unwrap_err();
     assert!(matches!(error, KeyFileError::Io(..)), "{error}");
+    fs::rename(&away, directory.path()).unwrap();
     assert_eq!(file.load().unwrap().keys[0].id(), 1);
 }

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn path_is_in_the_hands_of_whoever_can_change_where_it_leads() {
-        if !authentick_net::privilege::is_root() {
+        if !crate::privilege::is_root() {
             return;
         }
         const USER: u32 = 65534;
