@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 
 use authentick_ke::server as ke_server;
-use authentick_net::udp::{self, ServerSocket};
+use authentick_net::udp::{self, SendBuffer, ServerSocket};
 
 use crate::config::{Config, ConfigError};
 use crate::manager::{Manager, Place};
@@ -53,6 +53,12 @@ impl Ports {
     /// Where time is asked for.
     pub(crate) fn ntp_addresses(&self) -> Vec<SocketAddr> {
         self.ntp.first().into_iter().flatten().map(ServerSocket::local).collect()
+    }
+
+    /// The smallest send buffer of those that time is served from.
+    pub(crate) fn send_buffer(&self) -> Option<SendBuffer> {
+        let sizes = self.ntp.iter().flatten().filter_map(|socket| Some(socket.memory().ok()?.send_buffer));
+        sizes.min().map(|size| SendBuffer { size })
     }
 
     /// Where keys are exchanged.

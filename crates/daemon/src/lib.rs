@@ -36,6 +36,7 @@ mod renewal;
 mod retired;
 mod rotation;
 mod rotator;
+pub mod send_buffer;
 mod shared;
 mod supervisor;
 pub mod symmetric;

@@ -52,6 +52,7 @@ pub use crate::preflight::check;
 use crate::preflight::{self, state_error};
 use crate::reference::{self, Watcher};
 use crate::rotator::Rotator;
+use crate::send_buffer;
 use crate::shared::{ExchangeState, NtsState, Shared};
 use crate::supervisor::{Command, Kept, Supervisor};
 use crate::symmetric::Keys;
@@ -146,10 +147,14 @@ fn start_in(
     let secrets = Secrets::read(config)?;
     let upstream = reference::addresses(&config.reference)
         .map_err(|error| StartError::System("find the address of server.reference.upstream", error))?;
+    preflight::check_listen(config)?;
     preflight::check_reference(config, &upstream)?;
     preflight::warn_of_strangers(config);
     let user = identity::server_user(config)?;
     let ports = Ports::open(config, layout.worker_count, layout.ke_worker_count, manager)?;
+    if let Some(shortage) = ports.send_buffer().and_then(send_buffer::shortage) {
+        log::warn!("{shortage}");
+    }
     give_up_rights(config, process, user.as_ref())?;
     let containment = Containment::begin(config, process);
 

@@ -9,6 +9,7 @@ use authentick_crypto::Entropy;
 use authentick_fleet::seal::SealKeys;
 use authentick_ke::tls::CertificateInfo;
 use authentick_net::privilege;
+use authentick_net::udp::{SendBuffer, is_broadcast};
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
 
@@ -23,6 +24,7 @@ use crate::keystore::{KeyKind, Master, StoreError, Stores};
 use crate::leap;
 use crate::reference;
 use crate::rotator::first_of_derived;
+use crate::send_buffer;
 use crate::symmetric::{Keys, keeper};
 use crate::validity;
 
@@ -33,6 +35,13 @@ use crate::validity;
 /// The first mistake.
 pub fn check(config: &Config) -> Result<(), ConfigError> {
     let user = server_user(config)?;
+    check_listen(config)?;
+    // With the rights that the server binds its ports with.
+    if !config.listen.is_empty()
+        && let Some(shortage) = SendBuffer::probe().ok().and_then(send_buffer::shortage)
+    {
+        log::warn!("{shortage}");
+    }
     try_reference(config)?;
     warn_of_strangers(config);
     leap::check(config)?;
@@ -193,6 +202,28 @@ pub(crate) fn warn_of_strangers(config: &Config) {
     }
 }
 
+/// Refuses addresses to listen on that no request is answered at.
+///
+/// # Errors
+/// The first broadcast or multicast address.
+pub(crate) fn check_listen(config: &Config) -> Result<(), ConfigError> {
+    let exchange = config.exchange().map_or(&[][..], |exchange| &exchange.listen);
+    for (key, addresses) in [("server.listen", &config.listen[..]), ("nts.ke-listen", exchange)] {
+        for address in addresses {
+            let kind = match address.ip().to_canonical() {
+                ip if ip.is_multicast() => "multicast",
+                IpAddr::V4(ip) if is_broadcast(ip) => "broadcast",
+                IpAddr::V4(_) | IpAddr::V6(_) => continue,
+            };
+            let problem =
+                format!("invalid address: expected a unicast or wildcard address, found a {kind} one");
+            let remedy = "name an address of this host, or 0.0.0.0 or [::]";
+            return Err(config.wrong(key, address, problem, remedy));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a reference that is the server itself: it would believe its own earlier answers. `addresses` are those of
 /// the upstream.
 ///
@@ -249,6 +280,28 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn listen_addresses_of_many_hosts_are_refused() {
+        for (address, kind) in [
+            ("255.255.255.255:123", Some("broadcast")),
+            ("127.255.255.255:123", Some("broadcast")),
+            ("224.0.1.1:123", Some("multicast")),
+            ("[ff02::101]:123", Some("multicast")),
+            ("[::ffff:224.0.1.1]:123", Some("multicast")),
+            ("127.0.0.1:123", None),
+            ("0.0.0.0:123", None),
+            ("[::]:123", None),
+        ] {
+            let text = format!("[server]\nlisten = [\"{address}\"]");
+            let result = check_listen(&Config::parse(Path::new("test.toml"), &text).unwrap());
+            let message = result.err().map(|error| error.to_string());
+            assert_eq!(message.is_some(), kind.is_some(), "{address}: {message:?}");
+            for part in [address, "server.listen", kind.unwrap_or_default()] {
+                assert!(message.as_ref().is_none_or(|message| message.contains(part)), "{message:?}");
+            }
+        }
+    }
 
     #[test]
     fn server_knows_itself_by_each_of_its_addresses() {

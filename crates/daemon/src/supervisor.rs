@@ -20,12 +20,14 @@ use crate::config::{Antp, Changes, Config, KeyExchange, Reference};
 use crate::containment::{Containment, Refusals};
 use crate::heartbeat::{STALE_AFTER, TICK};
 use crate::leap::LeapKeeper;
+use crate::metrics::counters::Totals;
 use crate::policy;
 use crate::preflight;
 use crate::renewal::{Digest, Renewal};
 use crate::retired::Retired;
 use crate::rotation::VouchedBy;
 use crate::rotator::Rotator;
+use crate::send_buffer::SendBufferWatch;
 use crate::shared::{ExchangeState, Shared};
 use crate::symmetric::keeper::Keeper;
 use crate::validity::{self, Reminder};
@@ -62,6 +64,7 @@ pub(crate) struct Supervisor {
     leaps: Option<LeapKeeper>,
     entropy: Entropy,
     refusals: Refusals,
+    send_buffers: SendBufferWatch,
     containment: Containment,
 }
 
@@ -105,6 +108,7 @@ impl Supervisor {
             leaps,
             entropy,
             refusals: Refusals::default(),
+            send_buffers: SendBufferWatch::default(),
             containment,
         }
     }
@@ -161,6 +165,7 @@ impl Supervisor {
 
     fn tick(&mut self) {
         self.refusals.tell();
+        self.send_buffers.tick(&Totals::of(&self.shared.workers), Instant::now());
         self.retired_identities.free();
         self.retired_policies.free();
         self.retired_limits.free();

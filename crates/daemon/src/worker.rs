@@ -78,8 +78,8 @@ impl<'a> PacketWorker<'a> {
                 self.boot_ns = self.clock.boot_ns();
             }
             self.counters.publish_beat(self.boot_ns);
-            if turn.received == 0 || turn_count.is_multiple_of(DROPS_EVERY) {
-                self.counters.publish_dropped(engine.dropped_count());
+            if turn.received == 0 || turn.send_buffer_full > 0 || turn_count.is_multiple_of(DROPS_EVERY) {
+                self.counters.publish_memory(&turn, engine.memory());
             }
         }
         Ok(())

@@ -29,6 +29,12 @@ impl Hosts {
         hosts::Hosts::client_interface()
     }
 
+    /// The name of the interface by which a client hangs on the star, at the server's end.
+    #[must_use]
+    pub fn server_interface(client: usize) -> String {
+        hosts::Hosts::server_interface(client)
+    }
+
     /// Runs `work` on a thread of its own on `host`. Sockets that it opens stay on that host, wherever they are used
     /// later, and threads that it starts are on that host too.
     ///

@@ -36,5 +36,6 @@ pub mod quota;
 pub mod relay;
 pub mod servers;
 pub mod skip;
+pub mod spoof;
 
 pub use skip::Skip;

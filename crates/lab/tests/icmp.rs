@@ -8,7 +8,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use authentick_lab::hosts::{Host, Hosts};
-use authentick_net::udp::{ClientSocket, Hint, ReceiveBatch, Received, SendBatch, hint, send_past_hints};
+use authentick_net::udp::{
+    ClientSocket, Hint, ReceiveBatch, Received, SendBatch, ServerSocket, hint, send_past_hints,
+};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -171,6 +173,59 @@ fn no_message_ends_a_batch() {
                     assert!(hint(&error).is_some(), "{message:?}: {error}");
                 }
             }
+        }
+    }
+}
+
+/// Fragments that the server's host has made of its datagrams.
+fn fragment_count(hosts: &Hosts) -> u64 {
+    let read = |file: &str| {
+        let output = hosts.on(Host::Server, "cat").arg(format!("/proc/net/{file}")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let v4 = read("snmp");
+    let mut lines = v4.lines().filter_map(|line| line.strip_prefix("Ip: "));
+    let names = lines.next().unwrap().split(' ');
+    let mut values = names.zip(lines.next().unwrap().split(' '));
+    let (_, v4) = values.find(|(name, _)| *name == "FragCreates").unwrap();
+    let v6 = read("snmp6");
+    let v6 = v6.lines().find_map(|line| line.strip_prefix("Ip6FragCreates")).unwrap();
+    v4.parse::<u64>().unwrap() + v6.trim().parse::<u64>().unwrap()
+}
+
+/// A server's large response, such as one with eight cookies, leaves whole whatever a forged message says of its path.
+#[test]
+fn forged_path_mtu_leaves_server_responses_whole() {
+    const SIZE: usize = 1_400;
+    let hosts = match Hosts::new(1) {
+        Ok(hosts) => hosts,
+        Err(skip) => return skip.tell(),
+    };
+    for (server, client) in addresses(&hosts) {
+        let wildcard = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let too_big = if server.is_ipv4() { (3, 4, [0, 0, 0x02, 0x58]) } else { (2, 0, [0, 0, 0x05, 0x00]) };
+        let client = hosts.within(Host::Client(0), || UdpSocket::bind((client, 0)).unwrap());
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let to = client.local_addr().unwrap();
+        let bound = hosts.within(Host::Server, || {
+            let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+            let servers = [SocketAddr::new(server, 0), address(wildcard)];
+            servers.map(|address| ServerSocket::bind(address, false).unwrap())
+        });
+        // The control: a socket as it comes does as it is told.
+        let plain = hosts.within(Host::Server, || UdpSocket::bind((server, 0)).unwrap());
+        let own = bound.iter().map(|socket| UdpSocket::from(socket.as_fd().try_clone_to_owned().unwrap()));
+        for (socket, is_cut) in own.map(|socket| (socket, false)).chain([(plain, true)]) {
+            let from = SocketAddr::new(server, socket.local_addr().unwrap().port());
+            let forger = hosts.within(Host::Client(0), || Forger::new(from, to));
+            let before = fragment_count(&hosts);
+            socket.send_to(&[1; SIZE], to).unwrap();
+            assert_eq!(client.recv(&mut [0; 2 * SIZE]).unwrap(), SIZE);
+            (0..COUNT).for_each(|_| forger.say(too_big));
+            // What a plain socket is told shows as an error of its next call.
+            while socket.send_to(&[1; SIZE], to).is_err() {}
+            assert_eq!(client.recv(&mut [0; 2 * SIZE]).unwrap(), SIZE);
+            assert_eq!(fragment_count(&hosts) > before, is_cut, "{from}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use authentick_wire::datagram::{Datagram, Early};
 use authentick_wire::time::NtpTime;
 
-use crate::udp::Asked;
+use crate::udp::{Asked, SocketMemory};
 
 /// Datagrams that are received, answered and sent together.
 pub const BATCH_SIZE: usize = 64;
@@ -24,8 +24,8 @@ pub trait Engine {
     /// datagrams that cannot be sent.
     fn turn(&mut self, handler: &mut impl Handler) -> io::Result<Turn>;
 
-    /// Datagrams that were lost because this engine did not take them in time.
-    fn dropped_count(&self) -> u64;
+    /// The state of the engine's buffers, of all its sockets together.
+    fn memory(&self) -> SocketMemory;
 }
 
 /// What one turn did.
@@ -37,6 +37,8 @@ pub struct Turn {
     pub sent: usize,
     /// Responses that could not be sent.
     pub send_failures: usize,
+    /// Of these, responses for which the send buffer had no room.
+    pub send_buffer_full: usize,
     /// Failures to wait or to receive that may pass.
     pub receive_failures: usize,
 }

@@ -218,6 +218,7 @@ impl Bench {
                 source: ([198, 18, 0, 2], 40_000).into(),
                 received: now,
                 truncated: false,
+                to_many: false,
                 response: &mut response[..request.len()],
                 request,
                 response_size: 0,

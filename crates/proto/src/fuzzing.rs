@@ -96,6 +96,7 @@ fn answers(responder: &mut Responder, moment: Moment<'_>, mut requests: Vec<Vec<
             source: CLIENT,
             received: NOW,
             truncated: false,
+            to_many: false,
             request,
             response,
             response_size: 0,

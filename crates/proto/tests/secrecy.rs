@@ -67,6 +67,7 @@ fn answered(keys: &Keys, request: &[u8], wrong: &[usize], outcome: Outcome) -> u
             source: ([198, 18, 0, 2], 40_000).into(),
             received: NOW,
             truncated: false,
+            to_many: false,
             request,
             response,
             response_size: 0,

@@ -195,6 +195,7 @@ impl Server {
                 source: arrival.source,
                 received: arrival.received,
                 truncated: false,
+                to_many: false,
                 request: &mut arrival.octets,
                 response,
                 response_size: 0,

@@ -15,6 +15,8 @@ pub struct Datagram<'a> {
     pub received: NtpTime,
     /// Whether the kernel cut octets off because the buffer was too small.
     pub truncated: bool,
+    /// Whether it was sent to a broadcast or multicast address.
+    pub to_many: bool,
     /// The request's octets. The responder may decrypt in place.
     pub request: &'a mut [u8],
     /// Room for the response: at least as long as the request; holds old octets.

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use authentick_daemon::containment;
+use authentick_daemon::{containment, send_buffer};
 use authentick_net::clock::{self, KernelClock};
-use authentick_net::udp::{ClientSocket, Received};
+use authentick_net::udp::{ClientSocket, Received, SendBuffer};
 use authentick_net::{affinity, descriptors, privilege};
 use serde::Serialize;
 
@@ -34,6 +34,13 @@ struct Findings {
     kernel_clock: String,
     /// Whether datagrams carry the kernel's receive stamp.
     receive_stamps: bool,
+    /// Size of the send buffer that a socket of `serve` gets, in octets as the kernel counts them.
+    send_buffer_octets: usize,
+    /// Requests a second from neighbours that do not resolve, up to which `serve` answers others.
+    unresolved_neighbours_per_second: usize,
+    /// What is to be set for more, in words.
+    #[serde(skip)]
+    send_buffer_shortage: Option<String>,
     /// The most files that this process may have open.
     open_files_max: u64,
     /// Whether ports below 1024 can be had, such as that of NTP.
@@ -57,6 +64,7 @@ impl Findings {
     fn find() -> Self {
         let host = authentick_load::machine();
         let offer = containment::offer();
+        let send_buffer = SendBuffer::probe().unwrap_or(SendBuffer { size: 0 });
         Findings {
             cpu: host.cpu,
             cpu_count: host.cpu_count,
@@ -73,6 +81,9 @@ impl Findings {
                 KernelClock::Unknown => "unknown: it may not be asked here".to_owned(),
             },
             receive_stamps: has_receive_stamps().unwrap_or(false),
+            send_buffer_octets: send_buffer.size,
+            unresolved_neighbours_per_second: send_buffer.unresolved_rate(),
+            send_buffer_shortage: send_buffer::shortage(send_buffer),
             open_files_max: descriptors::raise_limit()
                 .unwrap_or_else(|_| descriptors::limit())
                 .unwrap_or(u64::MAX),
@@ -96,6 +107,13 @@ impl Findings {
             (
                 "receive stamps",
                 yes(self.receive_stamps, "offsets and latencies include waiting for this process"),
+            ),
+            (
+                "send buffer",
+                self.send_buffer_shortage.clone().unwrap_or_else(|| {
+                    let (size, rate) = (self.send_buffer_octets >> 10, self.unresolved_neighbours_per_second);
+                    format!("{size} KiB, enough for {rate} requests/s from unresolved neighbours")
+                }),
             ),
             ("open files", format!("up to {}, one for each simulated client", self.open_files_max)),
             ("containment", self.containment.clone()),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use authentick_ke::server::Outcome as KeOutcome;
 use authentick_lockfree::Labelled;
 use authentick_net::engine::Turn;
+use authentick_net::udp::SocketMemory;
 use authentick_proto::limits::OPENING_KEY_COUNT_MAX;
 use authentick_proto::server::outcome::{OUTCOME_COUNT, Outcome, Outcomes};
 use authentick_proto::server::uses::KeyUses;
@@ -18,6 +19,9 @@ pub struct WorkerCounters {
     outcomes: [AtomicU64; OUTCOME_COUNT],
     received: AtomicU64,
     send_failures: AtomicU64,
+    send_buffer_full: AtomicU64,
+    /// Of the send buffer when it last had no room: octets in it, and its size.
+    full_at: [AtomicU64; 2],
     receive_failures: AtomicU64,
     dropped: AtomicU64,
     /// When it last turned, by the clock that nobody sets.
@@ -35,6 +39,8 @@ impl WorkerCounters {
             outcomes: [const { AtomicU64::new(0) }; OUTCOME_COUNT],
             received: AtomicU64::new(0),
             send_failures: AtomicU64::new(0),
+            send_buffer_full: AtomicU64::new(0),
+            full_at: [const { AtomicU64::new(0) }; 2],
             receive_failures: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             beat_ns: AtomicU64::new(boot_ns),
@@ -60,6 +66,7 @@ impl WorkerCounters {
     /// Shows what failed in a turn.
     pub(crate) fn publish_failures(&self, turn: &Turn) {
         add(&self.send_failures, turn.send_failures);
+        add(&self.send_buffer_full, turn.send_buffer_full);
         add(&self.receive_failures, turn.receive_failures);
     }
 
@@ -73,9 +80,15 @@ impl WorkerCounters {
         Duration::from_nanos(boot_ns.saturating_sub(self.beat_ns.load(Ordering::Relaxed)))
     }
 
-    /// Shows how many datagrams the kernel has dropped before this worker could read them.
-    pub(crate) fn publish_dropped(&self, count: u64) {
-        self.dropped.store(count, Ordering::Relaxed);
+    /// Shows how many datagrams the kernel has dropped before this worker could read them, and the send buffer if it
+    /// had no room in this turn.
+    pub(crate) fn publish_memory(&self, turn: &Turn, memory: SocketMemory) {
+        self.dropped.store(memory.dropped_count, Ordering::Relaxed);
+        if turn.send_buffer_full > 0 {
+            let [unsent, size] = &self.full_at;
+            unsent.store(memory.unsent as u64, Ordering::Relaxed);
+            size.store(memory.send_buffer as u64, Ordering::Relaxed);
+        }
     }
 }
 
@@ -85,7 +98,7 @@ fn add(shown: &AtomicU64, count: usize) {
 }
 
 /// The counters of all workers, added up.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// How often each outcome happened, in the order of [`Outcome::ALL`].
     pub outcomes: [u64; OUTCOME_COUNT],
@@ -93,10 +106,29 @@ pub struct Totals {
     pub received: u64,
     /// Responses that the kernel refused to send.
     pub send_failures: u64,
+    /// Of these, responses for which the send buffer had no room.
+    pub send_buffer_full: u64,
+    /// Octets in the fullest of the send buffers when it last had no room, and its size.
+    pub full_at: [u64; 2],
     /// Times that the kernel failed to receive, in a way that passed.
     pub receive_failures: u64,
     /// Datagrams that the kernel dropped because nobody read them in time.
     pub dropped: u64,
+}
+
+impl Default for Totals {
+    /// Nothing has happened yet.
+    fn default() -> Self {
+        Totals {
+            outcomes: [0; OUTCOME_COUNT],
+            received: 0,
+            send_failures: 0,
+            send_buffer_full: 0,
+            full_at: [0; 2],
+            receive_failures: 0,
+            dropped: 0,
+        }
+    }
 }
 
 impl Totals {
@@ -110,6 +142,9 @@ impl Totals {
             }
             totals.received += worker.received.load(Ordering::Relaxed);
             totals.send_failures += worker.send_failures.load(Ordering::Relaxed);
+            totals.send_buffer_full += worker.send_buffer_full.load(Ordering::Relaxed);
+            totals.full_at =
+                totals.full_at.max(worker.full_at.each_ref().map(|octets| octets.load(Ordering::Relaxed)));
             totals.receive_failures += worker.receive_failures.load(Ordering::Relaxed);
             totals.dropped += worker.dropped.load(Ordering::Relaxed);
         }

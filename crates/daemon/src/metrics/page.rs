@@ -124,6 +124,8 @@ impl Page<'_, '_> {
         self.counters("ntp_server_packets", help, values)?;
         let help = "Responses that the kernel refused to send";
         self.counter("ntp_server_response_send_errors", help, totals.send_failures)?;
+        let help = "Responses dropped because the send buffer had no room; also counted as send errors";
+        self.counter("ntp_server_send_buffer_full", help, totals.send_buffer_full)?;
         let help = "Times that the kernel failed to receive, and the server went on";
         self.counter("ntp_server_receive_errors", help, totals.receive_failures)?;
         let help = "Datagrams that the kernel dropped because the server did not read them in time";

@@ -109,6 +109,7 @@ fn datagram_is_counted_before_its_answer_leaves() {
             source: ([198, 18, 0, 2], 123).into(),
             received: clock::now(),
             truncated: false,
+            to_many: false,
             request: &mut request[..size],
             response: &mut [0; DATAGRAM_SIZE_MAX],
             response_size: 0,

@@ -46,6 +46,7 @@ impl Responding {
                     source,
                     received: now,
                     truncated: false,
+                    to_many: false,
                     request: &mut request[..size],
                     response: &mut response,
                     response_size: 0,

@@ -23,6 +23,17 @@ pub(crate) enum Asked {
     V6(libc::in6_pktinfo),
 }
 
+impl Asked {
+    /// Whether it is a broadcast or multicast address, by which many hosts and all sockets of a group are asked at
+    /// once. Of such a datagram the kernel reports as local address the one that a response would leave from. ip(7).
+    pub(super) const fn is_shared(&self) -> bool {
+        match self {
+            Asked::V4(info) => info.ipi_addr.s_addr != info.ipi_spec_dst.s_addr,
+            Asked::V6(info) => info.ipi6_addr.s6_addr[0] == 0xff,
+        }
+    }
+}
+
 /// What the kernel said about a received datagram.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Ancillary {
@@ -107,8 +118,7 @@ pub(super) unsafe fn write(control: *mut Control, asked: Asked) -> usize {
     match asked {
         Asked::V4(asked) => {
             let info = libc::in_pktinfo {
-                // The route decides about the interface; the source is the local address that the kernel reported,
-                // which for a broadcast differs from the one that was asked. ip(7).
+                // The route decides about the interface; the source is the local address that was asked. ip(7).
                 ipi_ifindex: 0,
                 ipi_spec_dst: asked.ipi_spec_dst,
                 ipi_addr: libc::in_addr { s_addr: 0 },

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
 use super::mmsg::Batch;
-use super::socket::ServerSocket;
+use super::socket::{ServerSocket, SocketMemory};
 use crate::engine::{BATCH_SIZE, Engine, Handler, Turn};
 
 /// The most sockets that one engine serves.
@@ -102,6 +102,7 @@ impl Engine for UdpEngine {
             turn.received += count;
             turn.sent += early.sent + flushed.sent;
             turn.send_failures += early.failed + flushed.failed;
+            turn.send_buffer_full += early.blocked + flushed.blocked;
         }
         if turn.receive_failures > 0 && turn.received == 0 {
             pause();
@@ -109,8 +110,17 @@ impl Engine for UdpEngine {
         Ok(turn)
     }
 
-    fn dropped_count(&self) -> u64 {
-        self.sockets.iter().filter_map(|socket| socket.dropped_count().ok()).sum()
+    /// The buffers are those of the socket that has most of its send buffer in use; drops are of all sockets.
+    fn memory(&self) -> SocketMemory {
+        let mut fullest = SocketMemory::default();
+        let mut dropped_count = 0;
+        for memory in self.sockets.iter().filter_map(|socket| socket.memory().ok()) {
+            dropped_count += memory.dropped_count;
+            if memory.unsent >= fullest.unsent {
+                fullest = memory;
+            }
+        }
+        SocketMemory { dropped_count, ..fullest }
     }
 }
 

@@ -42,6 +42,8 @@ pub(super) struct Batch {
 pub(super) struct Flushed {
     pub(super) sent: usize,
     pub(super) failed: usize,
+    /// Of those that failed: there was no room in the send buffer.
+    pub(super) blocked: usize,
 }
 
 pub(super) const fn zeroed_header() -> libc::mmsghdr {
@@ -119,7 +121,7 @@ impl Batch {
             *received = ancillary.received.unwrap_or_else(|| handler.now());
         }
         let (mut sizes, mut starts) = ([0; BATCH_SIZE], [0; BATCH_SIZE]);
-        self.lend(&received[..count], &mut sizes, |batch| handler.respond(batch, &paths[..count]));
+        self.lend(&received[..count], &paths, &mut sizes, |batch| handler.respond(batch, &paths[..count]));
         let mut flushed = Flushed::default();
         if !handler.early().is_empty() {
             for early in handler.early() {
@@ -128,7 +130,7 @@ impl Batch {
             // What lies before the start of a response is its early packet.
             self.prepare(&[0; BATCH_SIZE][..count], &starts, &paths);
             flushed = self.flush(socket);
-            self.lend(&received[..count], &mut sizes, |batch| handler.finish(batch));
+            self.lend(&received[..count], &paths, &mut sizes, |batch| handler.finish(batch));
         }
         self.prepare(&starts[..count], &sizes, &paths);
         flushed
@@ -138,6 +140,7 @@ impl Batch {
     fn lend(
         &mut self,
         received: &[NtpTime],
+        paths: &[ReplyPath; BATCH_SIZE],
         sizes: &mut [usize; BATCH_SIZE],
         work: impl FnOnce(&mut [Datagram<'_>]),
     ) {
@@ -156,6 +159,7 @@ impl Batch {
                 source: socket_address(&source),
                 received: received[slot],
                 truncated: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+                to_many: paths[slot].asked.is_some_and(|asked| asked.is_shared()),
                 request: &mut request[..size],
                 response,
                 response_size: sizes[slot],
@@ -216,9 +220,11 @@ impl Batch {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // sendmmsg(2) reports an error only for the first datagram of a call: this one.
-                Ok(0) | Err(_) => {
+                result @ (Ok(0) | Err(_)) => {
                     at += 1;
                     flushed.failed += 1;
+                    let is_full = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
+                    flushed.blocked += usize::from(result.is_err_and(is_full));
                 }
             }
         }

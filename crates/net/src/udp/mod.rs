@@ -30,4 +30,6 @@ pub use engine::{SOCKET_COUNT_MAX, UdpEngine};
 pub use icmp::{Hint, Report, hint, send_past_hints};
 pub use reply::ReplySockets;
 pub(crate) use socket::set_flag;
-pub use socket::{ServerSocket, bind_group, dropped_count, has_ipv6, join_group};
+pub use socket::{
+    SendBuffer, ServerSocket, SocketMemory, bind_group, dropped_count, has_ipv6, is_broadcast, join_group,
+};

@@ -1,13 +1,21 @@
 //! Opening server sockets.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 /// What a socket asks for to hold a burst; the kernel may give less.
 const RECEIVE_BUFFER_SIZE: usize = 4 << 20;
+/// What a server's socket asks for to hold responses whose destinations the kernel has not resolved yet. With Linux's
+/// default a few hundred requests a second from addresses that do not exist fill the buffer, and no response leaves.
+const SEND_BUFFER_SIZE: usize = 4 << 20;
+/// Octets of a send buffer that a response without fields takes: its buffer with the kernel's own data.
+const RESPONSE_MEMORY: usize = 768;
+/// How long Linux keeps what is sent to a neighbour that does not answer: three solicitations, a second each.
+/// Documentation/networking/ip-sysctl.rst: mcast_solicit, retrans_time_ms.
+const RESOLUTION_SECONDS: usize = 3;
 
 /// A bound socket of a server.
 #[derive(Debug)]
@@ -63,6 +71,14 @@ impl ServerSocket {
     pub fn dropped_count(&self) -> io::Result<u64> {
         dropped_count(self.as_fd())
     }
+
+    /// The state of its buffers.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn memory(&self) -> io::Result<SocketMemory> {
+        SocketMemory::of(self.as_fd())
+    }
 }
 
 /// Switches on what a server needs of a socket at `address`.
@@ -75,8 +91,113 @@ fn prepare(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
         };
         set_flag(socket, level, option)?;
     }
+    refuse_groups(socket, address)?;
+    ignore_path_mtu(socket, address)?;
     enlarge_receive_buffer(socket);
+    enlarge_send_buffer(socket);
     Ok(())
+}
+
+/// Takes no datagram for a multicast group that another socket of this host has joined. A kernel before 4.20 cannot
+/// for IPv6; the packet information of each datagram says the same.
+fn refuse_groups(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
+    /// linux/in6.h; the libc crate does not have it.
+    const IPV6_MULTICAST_ALL: libc::c_int = 29;
+    if address.is_ipv6() {
+        let set = set_option(socket, libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+        set.or_else(
+            |error| if error.raw_os_error() == Some(libc::ENOPROTOOPT) { Ok(()) } else { Err(error) },
+        )?;
+    }
+    // An IPv6 socket of a service manager may take IPv4 too.
+    let set = set_option(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0);
+    if address.is_ipv4() { set } else { Ok(()) }
+}
+
+/// Sends by the size of the interface alone, whatever ICMP says of the path: a request as large as its response came
+/// the same way, and a forged message would otherwise have large responses cut into fragments for ten minutes.
+fn ignore_path_mtu(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
+    if address.is_ipv6() {
+        set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT)?;
+    }
+    let set = set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_OMIT);
+    if address.is_ipv4() { set } else { Ok(()) }
+}
+
+/// Memory that a socket's buffers may take and do take, in octets as the kernel counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketMemory {
+    /// Datagrams that the kernel dropped because nobody read them in time.
+    pub dropped_count: u64,
+    /// What was sent and has not left.
+    pub unsent: usize,
+    /// The most that `unsent` may be.
+    pub send_buffer: usize,
+}
+
+impl SocketMemory {
+    /// That of `socket`.
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
+        // linux/sock_diag.h: the third, fourth and ninth of these.
+        const WMEM_ALLOC: usize = 2;
+        const SNDBUF: usize = 3;
+        const DROPS: usize = 8;
+        let mut info = [0u32; 9];
+        let (at, mut size) = (info.as_mut_ptr().cast(), size_of_val(&info) as libc::socklen_t);
+        // SAFETY: getsockopt(2) writes at most `size` octets to `info`, and to `size`; both outlive the call.
+        let result = unsafe {
+            libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, at, &raw mut size)
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(SocketMemory {
+            dropped_count: info[DROPS].into(),
+            unsent: info[WMEM_ALLOC] as usize,
+            send_buffer: info[SNDBUF] as usize,
+        })
+    }
+}
+
+/// Size of the send buffers that servers get on this host, found with a socket of their kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendBuffer {
+    /// Octets as the kernel counts them.
+    pub size: usize,
+}
+
+impl SendBuffer {
+    /// What a server's socket gets that this process opens now.
+    ///
+    /// # Errors
+    /// If the kernel has no UDP, or does not tell.
+    pub fn probe() -> io::Result<Self> {
+        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        enlarge_send_buffer(socket.as_fd());
+        Ok(SendBuffer { size: SocketMemory::of(socket.as_fd())?.send_buffer })
+    }
+
+    /// Whether it is as large as a server asks for.
+    #[must_use]
+    pub const fn is_whole(self) -> bool {
+        // The kernel doubles what it is asked for. socket(7).
+        self.size >= 2 * SEND_BUFFER_SIZE
+    }
+
+    /// Requests a second from on-link addresses that do not exist, up to which responses to others leave.
+    #[must_use]
+    pub const fn unresolved_rate(self) -> usize {
+        self.size / RESPONSE_MEMORY / RESOLUTION_SECONDS
+    }
+
+    /// Value of `net.core.wmem_max` that gives servers what they ask for.
+    #[must_use]
+    pub const fn wanted() -> usize {
+        SEND_BUFFER_SIZE
+    }
 }
 
 impl AsFd for ServerSocket {
@@ -90,15 +211,20 @@ impl AsFd for ServerSocket {
 /// # Errors
 /// If the kernel does not tell.
 pub fn dropped_count(socket: BorrowedFd<'_>) -> io::Result<u64> {
-    // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of these.
-    const DROPS: usize = 8;
-    let mut info = [0u32; 9];
-    let (at, mut size) = (info.as_mut_ptr().cast(), size_of_val(&info) as libc::socklen_t);
-    // SAFETY: getsockopt(2) writes at most `size` octets to `info`, and to `size`; both outlive the call.
-    let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, at, &raw mut size)
+    SocketMemory::of(socket).map(|memory| memory.dropped_count)
+}
+
+/// Whether `address` is the broadcast address of a subnet that this host is in.
+#[must_use]
+pub fn is_broadcast(address: Ipv4Addr) -> bool {
+    // ip(7): EACCES where the destination is a broadcast address and SO_BROADCAST is not set, or a route prohibits.
+    let connects = |is_broadcast| {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.set_broadcast(is_broadcast)?;
+        socket.connect((address, 9))
     };
-    if result == 0 { Ok(u64::from(info[DROPS])) } else { Err(io::Error::last_os_error()) }
+    connects(false).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        && connects(true).is_ok()
 }
 
 /// Whether this kernel has IPv6 at all. One that was started with `ipv6.disable=1`, or built without, refuses the
@@ -145,11 +271,32 @@ pub(super) fn enlarge_receive_buffer(socket: BorrowedFd<'_>) {
     }
 }
 
+/// Asks for a larger send buffer likewise.
+fn enlarge_send_buffer(socket: BorrowedFd<'_>) {
+    // A service manager may have given more than this process could.
+    if SocketMemory::of(socket).is_ok_and(|memory| memory.send_buffer >= 2 * SEND_BUFFER_SIZE) {
+        return;
+    }
+    // Where the kernel gives less, `SendBuffer` says what that is worth.
+    if set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER_SIZE as libc::c_int).is_err() {
+        let _ = sockopt::set_socket_send_buffer_size(socket, SEND_BUFFER_SIZE);
+    }
+}
+
 /// Switches a socket option on.
 pub(crate) fn set_flag(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    let (at, size) = ((&raw const on).cast(), size_of_val(&on) as libc::socklen_t);
-    // SAFETY: setsockopt(2) reads `size_of(on)` octets from `on`, which outlives the call.
+    set_option(socket, level, option, 1)
+}
+
+/// Sets a socket option that is a number.
+fn set_option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    let (at, size) = ((&raw const value).cast(), size_of_val(&value) as libc::socklen_t);
+    // SAFETY: setsockopt(2) reads `size_of(value)` octets from `value`, which outlives the call.
     let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, at, size) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -180,5 +327,35 @@ mod tests {
             ServerSocket::bind(SocketAddr::new("::".parse().unwrap(), v4.local().port()), false).unwrap();
         assert!(v4.local().ip().is_unspecified() && v6.local().ip().is_unspecified());
         assert_eq!(v4.dropped_count().unwrap(), 0);
+    }
+
+    #[test]
+    fn sockets_bound_or_adopted_are_set_up_for_both_families() {
+        for address in ["0.0.0.0:0", "127.0.0.1:0", "[::]:0", "[::1]:0"] {
+            let bound = ServerSocket::bind(address.parse().unwrap(), false).unwrap();
+            let adopted = UdpSocket::bind(address).unwrap();
+            let adopted = ServerSocket::adopt(adopted.into()).unwrap();
+            for socket in [bound, adopted] {
+                let memory = socket.memory().unwrap();
+                assert_eq!(memory.send_buffer, SendBuffer::probe().unwrap().size, "{address}");
+                assert_eq!((memory.unsent, memory.dropped_count), (0, 0), "{address}");
+                assert!(memory.send_buffer > 212_992, "more than Linux's default");
+            }
+        }
+    }
+
+    #[test]
+    fn send_buffer_of_the_default_survives_few_neighbours() {
+        let default = SendBuffer { size: 2 * 212_992 };
+        assert_eq!((default.is_whole(), default.unresolved_rate()), (false, 184));
+        let whole = SendBuffer { size: 2 * SendBuffer::wanted() };
+        assert_eq!((whole.is_whole(), whole.unresolved_rate()), (true, 3640));
+    }
+
+    #[test]
+    fn broadcast_addresses_of_subnets_are_known() {
+        let of = ["127.255.255.255", "255.255.255.255", "127.0.0.1", "0.0.0.0", "198.18.255.254"];
+        let found = of.map(|address| is_broadcast(address.parse().unwrap()));
+        assert_eq!(found, [true, true, false, false, false]);
     }
 }

@@ -22,6 +22,9 @@ pub(super) fn claim(
     (nts, mac, antp): (&mut Nts, &mut Mac, Option<&mut Antp>),
     datagram: &Datagram<'_>,
 ) -> Result<Scheme, Outcome> {
+    if datagram.to_many {
+        return Err(Outcome::NotUnicast);
+    }
     if datagram.truncated {
         return Err(Outcome::Malformed);
     }

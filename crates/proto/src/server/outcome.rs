@@ -53,6 +53,8 @@ crate::outcomes! {
         Denied = "denied",
         /// Silence: a response, a broadcast, a control or private message, or the like.
         NotARequest = "not_a_request",
+        /// Silence: sent to a broadcast or multicast address, where each socket of each host would answer.
+        NotUnicast = "not_unicast",
         /// Silence: not an NTP packet.
         Malformed = "malformed",
         /// Silence: an NTP packet whose NTS fields break a rule.
@@ -104,6 +106,7 @@ impl Outcome {
             | Outcome::RateLimited
             | Outcome::Denied
             | Outcome::NotARequest
+            | Outcome::NotUnicast
             | Outcome::Malformed
             | Outcome::NtsMalformed
             | Outcome::NtsKeyAhead
@@ -117,8 +120,15 @@ impl Outcome {
 }
 
 /// A counter per outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcomes([u64; OUTCOME_COUNT]);
+
+impl Default for Outcomes {
+    /// Nothing has happened yet.
+    fn default() -> Self {
+        Outcomes([0; OUTCOME_COUNT])
+    }
+}
 
 impl Outcomes {
     /// Counts one.

@@ -30,6 +30,8 @@ struct Server {
     keys: Option<KeySet>,
     /// Whether the kernel cuts its datagrams off.
     truncated: bool,
+    /// Whether they are sent to a broadcast or multicast address.
+    to_many: bool,
     symmetric: Option<SymmetricKeys>,
     snapshot: Snapshot,
     now: NtpTime,
@@ -46,6 +48,7 @@ impl Server {
         Server {
             keys: Some(KeySet::generate(0, &mut entropy)),
             truncated: false,
+            to_many: false,
             symmetric: None,
             responder: Responder::new(Arc::new(policy), Some(interleave), entropy),
             snapshot: Snapshot {
@@ -68,6 +71,7 @@ impl Server {
                 source: CLIENT.parse().unwrap(),
                 received: self.now - NtpSpan::from_nanos(5_000),
                 truncated: self.truncated,
+                to_many: self.to_many,
                 request,
                 response,
                 response_size: 0,
@@ -329,6 +333,16 @@ fn rate_limit_lets_a_burst_through_and_kisses_one_in_four() {
     let outcomes = server.responder.outcomes();
     assert_eq!(outcomes.of(Outcome::Plain), 8);
     assert_eq!((outcomes.of(Outcome::RateLimited), outcomes.of(Outcome::KissRate)), (30, 10));
+}
+
+#[test]
+fn broadcast_or_multicast_request_gets_silence_of_its_own() {
+    let mut server = Server { to_many: true, ..Server::new() };
+    let mut request = vec![0; HEADER_SIZE];
+    Header::minimal_request(NtpTime::from_bits(1)).emit(request.first_chunk_mut().unwrap());
+    assert_eq!(server.outcome(&request), (vec![], Outcome::NotUnicast));
+    server.to_many = false;
+    assert_eq!(server.outcome(&request).1, Outcome::Plain);
 }
 
 #[test]

@@ -383,6 +383,7 @@ fn whole_batch_of_all_kinds_keeps_its_order_and_tags_of_early_packets_come_last(
             source,
             received: BEGIN,
             truncated: false,
+            to_many: false,
             request,
             response,
             response_size: 0,

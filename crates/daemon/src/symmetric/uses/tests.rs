@@ -55,6 +55,7 @@ fn answer(keys: &SymmetricKeys, id: u32, count: usize) {
             source: "192.0.2.1:123".parse().unwrap(),
             received: clock::now(),
             truncated: false,
+            to_many: false,
         };
         let moment =
             Moment { snapshot: Snapshot::unsynchronised(-20), keys: None, symmetric: Some(keys), antp: None };

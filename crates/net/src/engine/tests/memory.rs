@@ -15,6 +15,7 @@ use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 use authentick_wire::time::NtpTime;
 
 use crate::engine::{BATCH_SIZE, Engine, Handler, ReplyPath, ReplySender, Turn};
+use crate::udp::SocketMemory;
 
 /// Datagrams that wait for the engine, at most; more are dropped.
 const WAITING_COUNT_MAX: usize = 1024;
@@ -104,7 +105,15 @@ impl Engine for MemoryEngine {
             .map(|(((source, octets), response), received)| {
                 let truncated = octets.len() > DATAGRAM_SIZE_MAX;
                 octets.truncate(DATAGRAM_SIZE_MAX);
-                Datagram { source: *source, received, truncated, request: octets, response, response_size: 0 }
+                Datagram {
+                    source: *source,
+                    received,
+                    truncated,
+                    to_many: false,
+                    request: octets,
+                    response,
+                    response_size: 0,
+                }
             })
             .collect();
         handler.respond(&mut batch, &paths);
@@ -126,8 +135,8 @@ impl Engine for MemoryEngine {
         Ok(turn)
     }
 
-    fn dropped_count(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+    fn memory(&self) -> SocketMemory {
+        SocketMemory { dropped_count: self.dropped.load(Ordering::Relaxed), ..SocketMemory::default() }
     }
 }
 
@@ -198,7 +207,7 @@ mod tests {
         let (mut engine, peer) = MemoryEngine::new(Duration::ZERO, 1);
         assert_eq!(engine.turn(&mut Later::default()).unwrap(), Turn::default());
         (0..=WAITING_COUNT_MAX).for_each(|_| peer.send(source(1), &[1; 48]));
-        assert_eq!(engine.dropped_count(), 1);
+        assert_eq!(engine.memory().dropped_count, 1);
         assert_eq!(engine.turn(&mut Later::default()).unwrap().received, 1);
         drop(peer);
         let left = (1..WAITING_COUNT_MAX).map(|_| engine.turn(&mut Later::default()).unwrap().received);

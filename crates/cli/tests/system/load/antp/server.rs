@@ -111,6 +111,7 @@ fn serve(service: &Service, socket: &UdpSocket, counts: &Counts) {
             source,
             received,
             truncated: false,
+            to_many: false,
             request: &mut request[..size],
             response: &mut response,
             response_size: 0,

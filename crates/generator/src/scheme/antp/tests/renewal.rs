@@ -78,6 +78,7 @@ impl Server {
             source: ([198, 18, 0, 2], 123).into(),
             received: now,
             truncated: false,
+            to_many: false,
             request: &mut request,
             response: &mut response,
             response_size: 0,
