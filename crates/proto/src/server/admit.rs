@@ -3,13 +3,19 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::limit::Limiter;
+use super::entitled::{Authenticated, Rejected};
+use super::limit::{Client, ClientLimits};
 use super::outcome::Outcome;
+use super::{Clock, Standing};
 use crate::limits::RATE_KISS_SHARE;
 use crate::prefix::PrefixSet;
 use authentick_wire::header::ReferenceId;
 
-/// A request that policy lets through. Only [`Policy::admit`] makes one.
+/// A request from an address that may ask. Only [`Policy::permit`] makes one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Permitted(());
+
+/// A request within the rate limits. Only [`Meter`] makes one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admitted(());
 
@@ -27,8 +33,8 @@ pub(super) enum Refused {
 pub struct Policy {
     /// Addresses that may ask.
     pub allow: PrefixSet,
-    /// The rate limit; none if absent. Shared by all workers.
-    pub limiter: Option<Arc<Limiter>>,
+    /// The rate limits; none if absent. Shared by all workers.
+    pub limits: Option<Arc<ClientLimits>>,
     /// Whether refused clients get a kiss (DENY, and RATE now and then) instead of silence.
     pub kiss: bool,
     /// Whether cookie keys are made elsewhere and reach this server late, perhaps: a cookie under one of the next keys,
@@ -45,32 +51,69 @@ impl Policy {
     pub fn open() -> Self {
         Policy {
             allow: PrefixSet::everything(),
-            limiter: None,
+            limits: None,
             kiss: false,
             awaits_keys: false,
             awaits_state_keys: false,
         }
     }
 
-    /// Decides on a request. `now_us` is asked for only if there is a rate limit; `refused_count` counts refusals, so
-    /// that kisses can be a share of them.
-    pub(super) fn admit(
-        &self,
-        source: IpAddr,
-        now_us: impl FnOnce() -> u64,
-        refused_count: &mut u64,
-    ) -> Result<Admitted, Refused> {
-        //= rfc5905#9.2-2
-        if !self.allow.contains(source) {
-            return Err(match self.kiss {
-                true => Refused::Kiss(ReferenceId::DENY, Outcome::KissDeny),
-                false => Refused::Silently(Outcome::Denied),
-            });
+    /// Whether `source` may ask at all.
+    //= rfc5905#9.2-2
+    pub(super) fn permit(&self, source: IpAddr) -> Result<Permitted, Refused> {
+        match (self.allow.contains(source), self.kiss) {
+            (true, _) => Ok(Permitted(())),
+            (false, true) => Err(Refused::Kiss(ReferenceId::DENY, Outcome::KissDeny)),
+            (false, false) => Err(Refused::Silently(Outcome::Denied)),
         }
-        match &self.limiter {
-            Some(limiter) if !limiter.admit(source, now_us()) => {
-                *refused_count += 1;
-                Err(match self.kiss && refused_count.is_multiple_of(RATE_KISS_SHARE) {
+    }
+}
+
+/// Charges requests by the policy's rate limits.
+pub(super) struct Meter<'a, C> {
+    pub(super) policy: &'a Policy,
+    /// Read only if there is a limit.
+    pub(super) clock: &'a mut C,
+    /// Refusals, of which a share gets kisses.
+    pub(super) refused_count: &'a mut u64,
+}
+
+impl<C: Clock> Meter<'_, C> {
+    /// Charges a request that proves nothing to its source.
+    #[inline]
+    pub(super) fn admit(&mut self, _: Permitted, source: IpAddr) -> Result<Admitted, Refused> {
+        self.charge(|limits, now_us| limits.admit(source, now_us))
+    }
+
+    /// Charges a request to its client; `client` is asked for only if there is a limit.
+    #[inline]
+    pub(super) fn admit_client<'c>(
+        &mut self,
+        _: Authenticated,
+        source: IpAddr,
+        client: impl FnOnce() -> Client<'c>,
+    ) -> Result<Admitted, Refused> {
+        self.charge(|limits, now_us| limits.admit_client(client(), source, now_us))
+    }
+
+    /// What becomes of a request whose proof does not hold: anyone can send it, so a response to it is charged to its
+    /// source.
+    pub(super) fn reject(&mut self, permitted: Permitted, source: IpAddr, rejected: Rejected) -> Standing {
+        match rejected {
+            Rejected::Silently(_) => rejected.into(),
+            Rejected::Nak(_) | Rejected::CryptoNak(..) => match self.admit(permitted, source) {
+                Ok(_) => rejected.into(),
+                Err(refused) => refused.into(),
+            },
+        }
+    }
+
+    #[inline]
+    fn charge(&mut self, admits: impl FnOnce(&ClientLimits, u64) -> bool) -> Result<Admitted, Refused> {
+        match &self.policy.limits {
+            Some(limits) if !admits(limits, self.clock.monotonic_us()) => {
+                *self.refused_count += 1;
+                Err(match self.policy.kiss && self.refused_count.is_multiple_of(RATE_KISS_SHARE) {
                     true => Refused::Kiss(ReferenceId::RATE, Outcome::KissRate),
                     false => Refused::Silently(Outcome::RateLimited),
                 })

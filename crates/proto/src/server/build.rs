@@ -10,8 +10,9 @@ use authentick_wire::header::{Header, Leap, Mode, ReferenceId};
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::{NtpShort, NtpSpan, NtpTime};
 
-use super::entitled::Entitled;
+use super::entitled::{Entitled, KissStamp};
 use super::interleave::Interleave;
+use super::outcome::Outcome;
 use super::snapshot::Snapshot;
 use super::{Clock, Scheme, Slot, Standing, mac};
 use crate::delays::{Step, pause};
@@ -110,7 +111,7 @@ impl Stamper {
 /// Writes the headers of a group whose first datagram has the place `first` in its batch; returns how many carry time.
 /// What no scheme has laid out is a header, and the identifier of the request behind it.
 pub(super) fn build(
-    slots: &[Slot],
+    slots: &mut [Slot],
     stamper: &mut Stamper,
     first: usize,
     snapshot: &Snapshot,
@@ -122,17 +123,21 @@ pub(super) fn build(
     let now = clock.now();
     let root_dispersion = snapshot.root_dispersion_at(now);
     let mut count = 0;
-    for (index, (slot, datagram)) in slots.iter().zip(batch).enumerate() {
+    for (index, (slot, datagram)) in slots.iter_mut().zip(batch).enumerate() {
         let (entitled, echo, stamps) = match (slot.standing, slot.scheme) {
-            (Standing::Silent(_) | Standing::Claimed | Standing::Admitted(_), _) => continue,
+            (Standing::Silent(_) | Standing::Claimed | Standing::Permitted(_) | Standing::Admitted(_), _) => {
+                continue;
+            }
             (Standing::Kiss(code, _), _) => {
-                echo_request_identifier(slot, datagram);
-                build_kiss(datagram.response, &slot.echo, code);
+                refuse(slot, datagram, code, KissStamp::of_policy(slot.echo.origin, snapshot, now));
+                continue;
+            }
+            (Standing::NtsNak(_), _) => {
+                refuse(slot, datagram, ReferenceId::NTSN, KissStamp::repeated(slot.echo.origin));
                 continue;
             }
             (Standing::CryptoNak(code, _), _) => {
-                build_kiss(datagram.response, &slot.echo, code);
-                datagram.response_size = mac::end_crypto_nak(datagram.response);
+                refuse(slot, datagram, code, KissStamp::repeated(slot.echo.origin));
                 continue;
             }
             (Standing::Entitled(entitled, _), Scheme::Antp) => {
@@ -150,6 +155,20 @@ pub(super) fn build(
         build_header(entitled, datagram.response, &echo, stamps, snapshot, root_dispersion);
     }
     count
+}
+
+/// Writes a kiss; nothing if there is no timestamp for it.
+fn refuse(slot: &mut Slot, datagram: &mut Datagram<'_>, code: ReferenceId, stamp: Option<KissStamp>) {
+    let Some(stamp) = stamp else {
+        slot.standing = Standing::Silent(Outcome::KissUnstamped);
+        return;
+    };
+    if let Standing::CryptoNak(..) = slot.standing {
+        datagram.response_size = mac::end_crypto_nak(datagram.response);
+    } else {
+        echo_request_identifier(slot, datagram);
+    }
+    build_kiss(stamp, datagram.response, &slot.echo, code);
 }
 
 /// The response to a request that gets no more than a header.
@@ -201,10 +220,10 @@ fn build_header(
     header.emit(response.first_chunk_mut().expect(ROOM));
 }
 
-/// Writes the header of a kiss. It tells no time: its timestamps repeat the client's own, as zeros would keep chrony
-/// from heeding it.
+/// Writes the header of a kiss. Its timestamps are all the same one, the client's own if it has any: zeros would keep
+/// chrony from heeding it.
 //= rfc5905#7.4-6, rfc5905#7.3-2
-fn build_kiss(response: &mut [u8], echo: &Echo, code: ReferenceId) {
+fn build_kiss(stamp: KissStamp, response: &mut [u8], echo: &Echo, code: ReferenceId) {
     let header = Header {
         leap: Leap::Unsynchronised,
         version: echo.version,
@@ -217,8 +236,8 @@ fn build_kiss(response: &mut [u8], echo: &Echo, code: ReferenceId) {
         reference_id: code,
         reference: NtpTime::ZERO,
         origin: echo.origin,
-        receive: echo.origin,
-        transmit: echo.origin,
+        receive: stamp.time(),
+        transmit: stamp.time(),
     };
     header.emit(response.first_chunk_mut().expect(ROOM));
 }

@@ -1,12 +1,15 @@
 //! Who was authenticated, and who may be given time: the only place that says so, of either.
 //!
-//! Both are values that nobody else can make, and they are not the same. NTS and MACs prove that a request is its
-//! client's. Plain NTP asks for no proof, and ANTP has none to ask for; they get time because policy let them through.
+//! Both are values that nothing else can make, and they are not the same. NTS and MACs prove that a request is its
+//! client's, and are then charged to that client. Plain NTP asks for no proof, and ANTP has none to ask for; they get
+//! time because policy let them through.
 
-use authentick_wire::header::ReferenceId;
+use authentick_wire::header::{Leap, ReferenceId};
+use authentick_wire::time::NtpTime;
 
-use super::admit::Admitted;
+use super::admit::{Admitted, Permitted};
 use super::outcome::Outcome;
+use super::snapshot::Snapshot;
 
 /// A request whose sender is who it must be.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +17,7 @@ pub(super) struct Authenticated(());
 
 impl Authenticated {
     /// Judges a request by whether its tag is right.
-    pub(super) const fn verified(_: Admitted, genuine: bool) -> Option<Self> {
+    pub(super) const fn verified(_: Permitted, genuine: bool) -> Option<Self> {
         match genuine {
             true => Some(Authenticated(())),
             false => None,
@@ -27,6 +30,11 @@ impl Authenticated {
 pub(super) struct Entitled(());
 
 impl Entitled {
+    /// A request with a right tag, within its client's rate.
+    pub(super) const fn authenticated(_: Authenticated, _: Admitted) -> Self {
+        Entitled(())
+    }
+
     /// A request without any proof: policy let it through, which is all that plain NTP asks for.
     pub(super) const fn plain(_: Admitted) -> Self {
         Entitled(())
@@ -42,9 +50,27 @@ impl Entitled {
     }
 }
 
-impl From<Authenticated> for Entitled {
-    fn from(_: Authenticated) -> Self {
-        Entitled(())
+/// The timestamp of a kiss: what the request has, or the time for a request that has none.
+///
+/// Small devices send zero and take whatever comes back, without a look at the stratum: zero sets them to 2036. A kiss
+/// of policy gives them the time, if the server is synchronised. The response to a wrong proof never does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KissStamp(NtpTime);
+
+impl KissStamp {
+    /// That of a kiss of policy; `None` if there is no time to give.
+    pub(super) fn of_policy(origin: NtpTime, snapshot: &Snapshot, now: NtpTime) -> Option<Self> {
+        let is_synchronised = snapshot.leap != Leap::Unsynchronised;
+        KissStamp::repeated(origin).or_else(|| is_synchronised.then_some(KissStamp(now)))
+    }
+
+    /// That of a response to a wrong proof; `None` if the request has no timestamp.
+    pub(super) fn repeated(origin: NtpTime) -> Option<Self> {
+        (origin != NtpTime::ZERO).then_some(KissStamp(origin))
+    }
+
+    pub(super) const fn time(self) -> NtpTime {
+        self.0
     }
 }
 

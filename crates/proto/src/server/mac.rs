@@ -19,10 +19,12 @@ use authentick_wire::nts::Span;
 use authentick_wire::packet::Packet;
 use authentick_wire::{NoRoom, Writer};
 
+use super::admit::Meter;
 use super::build::echo_identifier;
 use super::entitled::{Authenticated, Entitled, Rejected};
+use super::limit::Client;
 use super::outcome::Outcome;
-use super::{Scheme, Slot, Standing};
+use super::{Clock, Scheme, Slot, Standing};
 use crate::limits::GROUP_SIZE;
 use crate::mutant::{Place, holds};
 use crate::symmetric::{Event, Nonce, SymmetricKey, SymmetricKeys};
@@ -65,21 +67,33 @@ impl Mac {
     }
 
     /// Finds the keys, and the nonces of the requests.
-    pub(super) fn open(&mut self, keys: Option<&SymmetricKeys>, slots: &mut [Slot], batch: &[Datagram<'_>]) {
+    pub(super) fn open(
+        &mut self,
+        keys: Option<&SymmetricKeys>,
+        meter: &mut Meter<'_, impl Clock>,
+        slots: &mut [Slot],
+        batch: &[Datagram<'_>],
+    ) {
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
-            if slot.admitted(Scheme::Mac).is_some()
+            if let Some(permitted) = slot.permitted(Scheme::Mac)
                 && let Err(rejected) = look_up(keys, own, datagram.request, self.worker)
             {
-                slot.standing = rejected.into();
+                slot.standing = meter.reject(permitted, datagram.source.ip(), rejected);
             }
         }
     }
 
-    /// Verifies all requests whose key was found.
-    pub(super) fn verify(&mut self, keys: &SymmetricKeys, slots: &mut [Slot], batch: &[Datagram<'_>]) {
+    /// Verifies all requests whose key was found, and charges them to their clients.
+    pub(super) fn verify(
+        &mut self,
+        keys: &SymmetricKeys,
+        meter: &mut Meter<'_, impl Clock>,
+        slots: &mut [Slot],
+        batch: &[Datagram<'_>],
+    ) {
         let jobs = slots.iter().zip(&mut self.slots).zip(batch);
         run_batch(jobs.filter_map(|((slot, own), datagram)| {
-            slot.admitted(Scheme::Mac)?;
+            slot.permitted(Scheme::Mac)?;
             let (key, fields) = (keys.at(own.position), &own.fields);
             let fits = accepts_digest(slot.echo.version, key.algorithm().tag_size(), fields.digest.size());
             let request = &*datagram.request;
@@ -92,14 +106,25 @@ impl Mac {
                 genuine: &mut own.genuine,
             })
         }));
-        for (slot, own) in slots.iter_mut().zip(&self.slots) {
-            let Some(admitted) = slot.admitted(Scheme::Mac) else { continue };
+        for ((slot, own), datagram) in slots.iter_mut().zip(&self.slots).zip(batch) {
+            let Some(permitted) = slot.permitted(Scheme::Mac) else { continue };
+            let source = datagram.source.ip();
             let is_genuine = holds(Place::MacRequestTag, own.genuine);
-            slot.standing = match Authenticated::verified(admitted, is_genuine) {
-                Some(proof) => Standing::Entitled(Entitled::from(proof), Outcome::Mac),
+            slot.standing = match Authenticated::verified(permitted, is_genuine) {
+                Some(proof) => {
+                    let tag = own.fields.digest.of(datagram.request);
+                    let client = || Client::Mac { key_id: own.fields.key_id, tag };
+                    match meter.admit_client(proof, source, client) {
+                        Ok(admitted) => {
+                            Standing::Entitled(Entitled::authenticated(proof, admitted), Outcome::Mac)
+                        }
+                        Err(refused) => refused.into(),
+                    }
+                }
                 None => {
                     keys.at(own.position).count(self.worker, Event::WrongTag);
-                    Rejected::CryptoNak(ReferenceId::CRYP, Outcome::MacNakTag).into()
+                    let rejected = Rejected::CryptoNak(ReferenceId::CRYP, Outcome::MacNakTag);
+                    meter.reject(permitted, source, rejected)
                 }
             };
         }

@@ -7,9 +7,10 @@
 //! ```text
 //!            plain    nts                       mac                 antp
 //! claim      -        where its fields lie      where its MAC lies  what it asks for
-//!                              admit: policy, by source
+//!                              admit: who may ask, by source; plain and ANTP: how often, by source
 //! open       -        cookies                   the key             C1 and C2
 //! verify     -        AEAD of the requests      MACs                suite and expiry out of C2
+//!                     how often, by key         by key and prefix   -
 //! lay_out    -        fields, fresh cookies     fields, nonces      m2, m6 but for its tag
 //!                              build: headers with time, kisses
 //! seal       -        AEAD of the responses     MACs                tags; m3 is handed over
@@ -18,10 +19,11 @@
 //! Transmit timestamps are read after everything that can be done before them (RFC 8915 section 5.7 advises so): only
 //! the last step stands between the stamp and the engine's flush.
 //!
-//! The pipeline is carried by types. Policy makes `Admitted`; under NTS and with a MAC, verification makes
-//! `Authenticated` of it. Whoever may be given time is `Entitled`: those who were authenticated, and by policy's word
-//! alone those who ask for no proof, which are plain NTP and ANTP. Only with that can a header with time be built;
-//! kisses have no field for time.
+//! The pipeline is carried by types. Policy makes `Permitted` of who may ask, and `Admitted` of a request within the
+//! rate limits; under NTS and with a MAC, verification makes `Authenticated` in between, and the limits are those of
+//! the client. A request that may be given time is `Entitled`: with a right tag, or by policy's word alone where no
+//! proof is asked for, under plain NTP and ANTP. Only with that can a header with time be built;
+//! a kiss has one timestamp, a `KissStamp`.
 
 mod admit;
 pub mod antp;
@@ -46,7 +48,7 @@ use authentick_wire::nts::Span;
 use authentick_wire::time::NtpTime;
 
 pub use self::admit::Policy;
-use self::admit::{Admitted, Refused};
+use self::admit::{Admitted, Meter, Permitted, Refused};
 use self::antp::{Antp, AntpMoment};
 use self::build::{Echo, Stamper};
 use self::entitled::{Entitled, Rejected};
@@ -133,12 +135,16 @@ enum Scheme {
 enum Standing {
     /// The end of the way; nothing is sent.
     Silent(Outcome),
-    /// A refusal is sent; it needs no time and no proof.
+    /// A refusal of policy is sent.
     Kiss(ReferenceId, Outcome),
-    /// The same with the four octets behind it that say: not with that key.
+    /// The kiss NTSN is sent: the cookie or the tag is wrong.
+    NtsNak(Outcome),
+    /// A kiss with the four octets behind it that say: not with that key.
     CryptoNak(ReferenceId, Outcome),
     /// Well formed, and claimed by a scheme.
     Claimed,
+    /// From an address that may ask; to be authenticated and charged by its scheme.
+    Permitted(Permitted),
     /// Let through by policy; its scheme has the say.
     Admitted(Admitted),
     /// May be given time.
@@ -159,6 +165,15 @@ impl Default for Slot {
 }
 
 impl Slot {
+    /// Whether its address may ask, if `scheme` is to authenticate it now.
+    #[inline(always)]
+    fn permitted(&self, scheme: Scheme) -> Option<Permitted> {
+        match self.standing {
+            Standing::Permitted(permitted) if self.scheme == scheme => Some(permitted),
+            _ => None,
+        }
+    }
+
     /// What policy said, if `scheme` has the say now.
     #[inline(always)]
     fn admitted(&self, scheme: Scheme) -> Option<Admitted> {
@@ -180,8 +195,17 @@ impl From<Rejected> for Standing {
         match rejected {
             Rejected::Silently(outcome) => Standing::Silent(outcome),
             //= rfc8915#6-7
-            Rejected::Nak(outcome) => Standing::Kiss(ReferenceId::NTSN, outcome),
+            Rejected::Nak(outcome) => Standing::NtsNak(outcome),
             Rejected::CryptoNak(code, outcome) => Standing::CryptoNak(code, outcome),
+        }
+    }
+}
+
+impl From<Refused> for Standing {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Silently(outcome) => Standing::Silent(outcome),
+            Refused::Kiss(code, outcome) => Standing::Kiss(code, outcome),
         }
     }
 }
@@ -305,25 +329,29 @@ impl Responder {
         let antp = moment.antp.filter(|_| admitted.antp > 0);
         probe.end_of(Stage::Admit, batch.len());
         let slots = &mut self.slots[..batch.len()];
+        let (policy, refused_count) = (&*self.policy, &mut self.refused_count);
         if admitted.nts > 0 {
-            self.nts.open(moment.keys, self.policy.awaits_keys, slots, batch);
+            let mut meter = Meter { policy, clock, refused_count };
+            self.nts.open(moment.keys, &mut meter, slots, batch);
         }
         let antp_count = match &antp {
-            Some(antp) => self.antp.open(antp, self.policy.awaits_state_keys, clock, slots, batch),
+            Some(antp) => self.antp.open(antp, policy.awaits_state_keys, clock, slots, batch),
             None if admitted.antp > 0 => Antp::await_keys(slots),
             None => 0,
         };
         probe.end_of(Stage::Open, admitted.nts + antp_count);
         let nts_count = match moment.keys {
-            Some(keys) if admitted.nts > 0 => self.nts.verify(keys, slots, batch),
+            Some(keys) if admitted.nts > 0 => {
+                self.nts.verify(keys, &mut Meter { policy, clock, refused_count }, slots, batch)
+            }
             Some(_) | None => 0,
         };
         let mut mac_count = 0;
         if admitted.mac > 0 {
-            self.mac.open(moment.symmetric, slots, batch);
+            self.mac.open(moment.symmetric, &mut Meter { policy, clock, refused_count }, slots, batch);
         }
         if let (Some(keys), 1..) = (moment.symmetric, admitted.mac) {
-            self.mac.verify(keys, slots, batch);
+            self.mac.verify(keys, &mut Meter { policy, clock, refused_count }, slots, batch);
             mac_count = self.mac.lay_out(keys, &mut self.entropy, slots, batch);
         }
         if antp.is_some() {
@@ -401,29 +429,33 @@ impl Responder {
     fn admit(&mut self, clock: &mut impl Clock, batch: &[Datagram<'_>]) -> AdmittedCounts {
         pause(Step::Admit);
         let mut counts = AdmittedCounts::default();
-        for (slot, datagram) in self.slots.iter_mut().zip(batch) {
+        let Responder { slots, policy, refused_count, .. } = self;
+        let mut meter = Meter { policy, clock, refused_count };
+        for (slot, datagram) in slots.iter_mut().zip(batch) {
             let Standing::Claimed = slot.standing else { continue };
-            let decision =
-                self.policy.admit(datagram.source.ip(), || clock.monotonic_us(), &mut self.refused_count);
-            slot.standing = match (decision, slot.scheme) {
-                (Ok(admitted), Scheme::Plain) => {
-                    Standing::Entitled(Entitled::plain(admitted), Outcome::Plain)
-                }
-                (Ok(admitted), Scheme::Nts) => {
-                    counts.nts += 1;
-                    Standing::Admitted(admitted)
-                }
-                (Ok(admitted), Scheme::Mac) => {
-                    counts.mac += 1;
-                    Standing::Admitted(admitted)
-                }
-                (Ok(admitted), Scheme::Antp) => {
-                    counts.antp += 1;
-                    Standing::Admitted(admitted)
-                }
-                (Err(Refused::Silently(outcome)), _) => Standing::Silent(outcome),
-                (Err(Refused::Kiss(code, outcome)), _) => Standing::Kiss(code, outcome),
-            };
+            let source = datagram.source.ip();
+            let standing = policy.permit(source).and_then(|permitted| {
+                Ok(match slot.scheme {
+                    Scheme::Plain => {
+                        let entitled = Entitled::plain(meter.admit(permitted, source)?);
+                        Standing::Entitled(entitled, Outcome::Plain)
+                    }
+                    Scheme::Nts => {
+                        counts.nts += 1;
+                        Standing::Permitted(permitted)
+                    }
+                    Scheme::Mac => {
+                        counts.mac += 1;
+                        Standing::Permitted(permitted)
+                    }
+                    Scheme::Antp => {
+                        let admitted = meter.admit(permitted, source)?;
+                        counts.antp += 1;
+                        Standing::Admitted(admitted)
+                    }
+                })
+            });
+            slot.standing = standing.unwrap_or_else(Standing::from);
         }
         counts
     }
@@ -433,9 +465,10 @@ impl Responder {
             let outcome = match slot.standing {
                 Standing::Silent(outcome)
                 | Standing::Kiss(_, outcome)
+                | Standing::NtsNak(outcome)
                 | Standing::CryptoNak(_, outcome)
                 | Standing::Entitled(_, outcome) => outcome,
-                Standing::Claimed | Standing::Admitted(_) => {
+                Standing::Claimed | Standing::Permitted(_) | Standing::Admitted(_) => {
                     debug_assert!(false, "a datagram left the steps undecided");
                     Outcome::Malformed
                 }

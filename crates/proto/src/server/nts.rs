@@ -14,10 +14,12 @@ use authentick_wire::nts::{
     emit_authenticator,
 };
 
+use super::admit::Meter;
 use super::entitled::{Authenticated, Entitled, Rejected};
+use super::limit::Client;
 use super::outcome::Outcome;
 use super::uses::Uses;
-use super::{Scheme, Slot, Standing};
+use super::{Clock, Scheme, Slot, Standing};
 use crate::auth::nts::nonce_is_long_enough;
 use crate::cookie::{self, SessionKeys};
 use crate::delays::{Step, pause};
@@ -78,18 +80,18 @@ impl Nts {
         Ok(Scheme::Nts)
     }
 
-    /// Opens the cookies; with `awaits_keys`, those under the next keys get silence, and all as long as there are none.
+    /// Opens the cookies; if the policy awaits keys, those under the next ones get silence, and all if there are none.
     pub(super) fn open(
         &mut self,
         keys: Option<&KeySet>,
-        awaits_keys: bool,
+        meter: &mut Meter<'_, impl Clock>,
         slots: &mut [Slot],
         batch: &[Datagram<'_>],
     ) {
         pause(Step::OpenCookies);
         let mut jobs = OpenBatch::new();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
-            let Some(_) = slot.admitted(Scheme::Nts) else { continue };
+            let Some(permitted) = slot.permitted(Scheme::Nts) else { continue };
             //= rfc5905#8-6
             own.genuine = false;
             let cookie = own.cookie.of(datagram.request);
@@ -98,28 +100,41 @@ impl Nts {
             match job {
                 Some(job) => jobs.push(job),
                 // A client that is sent away would exchange keys for nothing; its next request is answered.
-                None if awaits_keys && keys.is_none_or(|keys| cookie::is_ahead(keys, cookie)) => {
+                None if meter.policy.awaits_keys
+                    && keys.is_none_or(|keys| cookie::is_ahead(keys, cookie)) =>
+                {
                     slot.standing = Rejected::Silently(Outcome::NtsKeyAhead).into();
                 }
-                None => slot.standing = Rejected::Nak(Outcome::NakUnknownKey).into(),
+                None => {
+                    let rejected = Rejected::Nak(Outcome::NakUnknownKey);
+                    slot.standing = meter.reject(permitted, datagram.source.ip(), rejected);
+                }
             }
         }
         jobs.run();
-        for (slot, own) in slots.iter_mut().zip(&self.slots) {
+        for ((slot, own), datagram) in slots.iter_mut().zip(&self.slots).zip(batch) {
             let is_genuine = holds(Place::Cookie, own.genuine);
-            if let (Some(_), false) = (slot.admitted(Scheme::Nts), is_genuine) {
-                slot.standing = Rejected::Nak(Outcome::NakCookie).into();
+            if let (Some(permitted), false) = (slot.permitted(Scheme::Nts), is_genuine) {
+                let rejected = Rejected::Nak(Outcome::NakCookie);
+                slot.standing = meter.reject(permitted, datagram.source.ip(), rejected);
             }
         }
     }
 
-    /// Verifies the requests whose cookies `keys` have opened; returns how many may be answered.
+    /// Verifies the requests whose cookies `keys` have opened, and charges them to their clients; returns how many may
+    /// be answered.
     //= rfc8915#5.7-12
-    pub(super) fn verify(&mut self, keys: &KeySet, slots: &mut [Slot], batch: &mut [Datagram<'_>]) -> usize {
+    pub(super) fn verify(
+        &mut self,
+        keys: &KeySet,
+        meter: &mut Meter<'_, impl Clock>,
+        slots: &mut [Slot],
+        batch: &mut [Datagram<'_>],
+    ) -> usize {
         pause(Step::VerifyRequests);
         let mut jobs = OpenBatch::new();
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(&mut *batch) {
-            let Some(_) = slot.admitted(Scheme::Nts) else { continue };
+            let Some(_) = slot.permitted(Scheme::Nts) else { continue };
             match own.job(datagram.request) {
                 Some(job) => jobs.push(job),
                 None => slot.standing = Rejected::Silently(Outcome::NtsMalformed).into(),
@@ -128,18 +143,28 @@ impl Nts {
         jobs.run();
         let mut count = 0;
         for ((slot, own), datagram) in slots.iter_mut().zip(&mut self.slots).zip(batch) {
-            let Some(admitted) = slot.admitted(Scheme::Nts) else { continue };
+            let Some(permitted) = slot.permitted(Scheme::Nts) else { continue };
+            let source = datagram.source.ip();
             let is_genuine = holds(Place::RequestTag, own.genuine);
-            let proof = Authenticated::verified(admitted, is_genuine).ok_or(Rejected::Nak(Outcome::NakTag));
-            slot.standing =
-                match proof.and_then(|proof| own.count_placeholders(datagram.request).map(|()| proof)) {
-                    Ok(proof) => {
-                        count += 1;
-                        self.uses.count(own.cookie.of(datagram.request), |id| keys.find(id).is_some());
-                        Standing::Entitled(Entitled::from(proof), Outcome::Nts)
-                    }
-                    Err(rejected) => rejected.into(),
-                };
+            let proof = Authenticated::verified(permitted, is_genuine).ok_or(Rejected::Nak(Outcome::NakTag));
+            let proof = proof.and_then(|proof| own.count_placeholders(datagram.request).map(|()| proof));
+            let admitted = match proof {
+                Ok(proof) => meter
+                    .admit_client(proof, source, || own.client(datagram.request))
+                    .map(|admitted| Entitled::authenticated(proof, admitted)),
+                Err(rejected) => {
+                    slot.standing = meter.reject(permitted, source, rejected);
+                    continue;
+                }
+            };
+            slot.standing = match admitted {
+                Ok(entitled) => {
+                    count += 1;
+                    self.uses.count(own.cookie.of(datagram.request), |id| keys.find(id).is_some());
+                    Standing::Entitled(entitled, Outcome::Nts)
+                }
+                Err(refused) => refused.into(),
+            };
         }
         count
     }
@@ -243,6 +268,14 @@ impl NtsSlot {
             tag,
             genuine,
         })
+    }
+
+    /// Whose key the request has, and its tag, which verification leaves as it came.
+    fn client<'a>(&'a self, request: &'a mut [u8]) -> Client<'a> {
+        let algorithm = self.session.algorithm();
+        let sealed = &mut request[self.authenticator.ciphertext.start()..self.authenticator.ciphertext.end()];
+        let tag = algorithm.split_sealed(sealed).map_or(&[][..], |(_, tag)| tag);
+        Client::Nts { key: &self.session.expose()[..algorithm.key_size()], tag }
     }
 
     /// Adds the placeholders inside the ciphertext, which is text by now, to those before it.

@@ -65,6 +65,9 @@ crate::outcomes! {
         AntpMalformed = "antp_malformed",
         /// Silence: C1 or C2 names a key that others have already, and that is on its way here.
         AntpKeyAhead = "antp_key_ahead",
+        /// Silence: a kiss to a request without a transmit timestamp, for which there is no time to give: the server is
+        /// not synchronised, or the request's proof is wrong.
+        KissUnstamped = "kiss_unstamped",
         /// Silence: a version of NTP that is not served.
         Version = "unsupported_version",
         /// Silence: a request to be signed for a machine of a Windows domain (MS-SNTP).
@@ -112,6 +115,7 @@ impl Outcome {
             | Outcome::NtsKeyAhead
             | Outcome::AntpMalformed
             | Outcome::AntpKeyAhead
+            | Outcome::KissUnstamped
             | Outcome::Version
             | Outcome::MsSntp
             | Outcome::NoRoom => false,

@@ -11,12 +11,13 @@ use authentick_wire::packet::Packet;
 use authentick_wire::time::{NtpShort, NtpSpan};
 use proptest::prelude::*;
 
+mod limits;
 mod mac;
 mod mac_client;
 mod nts;
 mod requests;
 
-use super::limit::{Limiter, Rate};
+use super::limit::{ClientLimits, Rate};
 use super::*;
 use crate::client::{Check, Exchange, NtsSession, Response, Unsound};
 use crate::cookie::{self, SessionKeys};
@@ -105,8 +106,13 @@ impl Server {
     }
 
     fn session(&mut self, algorithm: Algorithm, cookie_count: usize) -> NtsSession {
+        self.session_of(0xC2, algorithm, cookie_count)
+    }
+
+    /// The session of a client whose keys consist of other octets.
+    fn session_of(&mut self, octet: u8, algorithm: Algorithm, cookie_count: usize) -> NtsSession {
         let key = |octet| Key::new(algorithm, &vec![octet; algorithm.key_size()]).unwrap();
-        let keys = SessionKeys::new(&key(0xC2), &key(0x5C)).unwrap();
+        let keys = SessionKeys::new(&key(octet), &key(octet ^ 0xFF)).unwrap();
         let mut cookies = vec![vec![0; cookie::size(algorithm)]; cookie_count];
         let places = cookies.iter_mut().map(|cookie| (&keys, &mut cookie[..]));
         cookie::seal_all(self.keys.as_ref().unwrap(), &mut Entropy::from_seed(9), places);
@@ -327,12 +333,35 @@ fn clients_outside_the_allowed_prefixes_get_silence_or_a_kiss() {
 #[test]
 fn rate_limit_lets_a_burst_through_and_kisses_one_in_four() {
     let rate = Rate { interval_us: 1_000_000, burst: 8, prefix_v4: 32, prefix_v6: 64 };
-    let limiter = Arc::new(Limiter::new(rate, 64, &mut Entropy::from_seed(1)));
-    let mut server = Server::with_policy(Policy { limiter: Some(limiter), kiss: true, ..Policy::open() });
+    let limits = Arc::new(ClientLimits::new(rate, 64, &mut Entropy::from_seed(1)));
+    let mut server = Server::with_policy(Policy { limits: Some(limits), kiss: true, ..Policy::open() });
     server.ask_all(&vec![plain_request(); 48]);
     let outcomes = server.responder.outcomes();
     assert_eq!(outcomes.of(Outcome::Plain), 8);
     assert_eq!((outcomes.of(Outcome::RateLimited), outcomes.of(Outcome::KissRate)), (30, 10));
+}
+
+/// Devices that send zero set their clock by whatever comes back.
+#[test]
+fn kiss_to_zero_timestamp_has_time_or_is_silence() {
+    let nowhere = PrefixSet::new(vec!["192.0.2.0/24".parse().unwrap()]);
+    let denying = Policy { allow: nowhere, kiss: true, ..Policy::open() };
+    let mut request = plain_request();
+    request[40..48].fill(0);
+    let mut server = Server::with_policy(denying);
+    let (response, outcome) = server.outcome(&request);
+    let kiss = header(&response);
+    assert_eq!((outcome, kiss.stratum, kiss.leap), (Outcome::KissDeny, 0, Leap::Unsynchronised));
+    assert_eq!((kiss.origin, kiss.receive, kiss.transmit), (NtpTime::ZERO, server.now, server.now));
+    server.snapshot = Snapshot::unsynchronised(-25);
+    assert_eq!(server.outcome(&request), (vec![], Outcome::KissUnstamped));
+    assert_eq!(server.outcome(&plain_request()).1, Outcome::KissDeny, "a request with a timestamp");
+    // A wrong proof gets no time, synchronised or not.
+    let mut server = Server::new();
+    let mut session = server.session(Algorithm::SivCmac256, 1);
+    let (_, mut request) = nts_request(&mut session);
+    request[40..48].fill(0);
+    assert_eq!(server.outcome(&request), (vec![], Outcome::KissUnstamped));
 }
 
 #[test]
