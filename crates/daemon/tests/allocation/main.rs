@@ -185,13 +185,24 @@ fn refuses_most(at_work: &AtWork, refusal: Refusal) {
         Refusal::Kiss => vec![Outcome::KissRate, Outcome::RateLimited],
         Refusal::Silence => vec![Outcome::RateLimited],
     };
+    // With a right tag a request is charged to its key once; again, or with a wrong one, to its address.
+    let mut cases = requests::mac();
+    cases.truncate(1);
+    cases.extend(requests::nts(&node, 15));
+    cases.retain(|case| [&[Outcome::Mac][..], &[Outcome::Nts], &[Outcome::NakTag]].contains(&&case.ends[..]));
+    assert!(cases.len() > 2, "both schemes and a wrong tag");
+    for case in &mut cases {
+        let end = std::mem::replace(&mut case.ends, ends.clone());
+        case.perhaps = end.first().copied();
+    }
     let request = plain.request.clone();
     for _ in 0..2 {
         node.send_all((0..ROUND_SIZE).map(|_| (&client, &request[..])));
     }
     at_work.begin();
     let name = "too many".to_owned();
-    without_touching_memory(&node, &[Case { name, client, request, ends, perhaps: None }]);
+    cases.push(Case { name, client, request, ends, perhaps: None });
+    without_touching_memory(&node, &cases);
     at_work.end();
     counting_works(&node, &plain);
     node.stop();
