@@ -45,5 +45,6 @@ mod stress;
 mod symmetric;
 mod timed;
 mod upgrade;
+mod victims;
 mod vouching;
 mod workers;
