@@ -203,6 +203,41 @@ mod tests {
         (UdpEngine::new(sockets, PATIENCE, BATCH_SIZE).unwrap(), addresses)
     }
 
+    /// Sockets of a service manager may be of both families.
+    #[test]
+    fn broadcasts_are_known_on_bound_and_adopted_sockets() {
+        struct ToMany(Vec<bool>);
+        impl Handler for ToMany {
+            fn now(&mut self) -> NtpTime {
+                clock::now()
+            }
+            fn respond(&mut self, batch: &mut [Datagram<'_>], _: &[ReplyPath]) {
+                for datagram in batch {
+                    self.0.push(datagram.to_many);
+                    datagram.response_size = 1;
+                }
+            }
+            fn sent(&mut self, _: NtpTime, _: NtpTime) {}
+        }
+        let bound = ServerSocket::bind("0.0.0.0:0".parse().unwrap(), false).unwrap();
+        let adopted = ServerSocket::adopt(UdpSocket::bind("[::]:0").unwrap().into()).unwrap();
+        for socket in [bound, adopted] {
+            let port = socket.local().port();
+            let mut engine = UdpEngine::new(vec![socket], PATIENCE, BATCH_SIZE).unwrap();
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.set_read_timeout(Some(PATIENCE)).unwrap();
+            client.set_broadcast(true).unwrap();
+            for (address, is_broadcast) in [("127.255.255.255", true), ("127.0.0.77", false)] {
+                client.send_to(b"?", (address, port)).unwrap();
+                let mut seen = ToMany(Vec::new());
+                let turn = engine.turn(&mut seen).unwrap();
+                assert_eq!((seen.0, turn.sent), (vec![is_broadcast], 1), "{address}");
+                let (_, from) = client.recv_from(&mut [0; 8]).unwrap();
+                assert!(is_broadcast || from.ip().to_string() == address, "{from}");
+            }
+        }
+    }
+
     #[test]
     fn batch_of_many_comes_back_whole_from_every_kind_of_socket() {
         for addresses in

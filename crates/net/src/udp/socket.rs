@@ -90,6 +90,11 @@ fn prepare(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
             SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
         };
         set_flag(socket, level, option)?;
+        if address.is_ipv6() {
+            // A socket of a service manager may take IPv4 too, of which this says what is asked. It alone knows a
+            // broadcast. On others it changes nothing.
+            let _ = set_flag(socket, libc::IPPROTO_IP, libc::IP_PKTINFO);
+        }
     }
     refuse_groups(socket, address)?;
     ignore_path_mtu(socket, address)?;
