@@ -10,7 +10,7 @@ const BACKLOG: i32 = 1024;
 /// would not notice that another process of this user has it.
 ///
 /// # Errors
-/// Whatever the kernel says: the port is taken or privileged, the address is not of this host.
+/// Whatever the kernel says: the port is taken or privileged, the interface of a zone is missing.
 pub fn bind_group(address: SocketAddr, count: usize) -> io::Result<Vec<std::net::TcpListener>> {
     let alone = bind(address, false)?;
     if count <= 1 {
@@ -29,6 +29,7 @@ pub fn join_group(address: SocketAddr, count: usize) -> io::Result<Vec<std::net:
     (0..count).map(|_| bind(address, true)).collect()
 }
 
+/// Binds to `address`, which no interface need have yet (`IP_FREEBIND`, ip(7)).
 fn bind(address: SocketAddr, share: bool) -> io::Result<std::net::TcpListener> {
     let domain = socket2::Domain::for_address(address);
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
@@ -38,6 +39,11 @@ fn bind(address: SocketAddr, share: bool) -> io::Result<std::net::TcpListener> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(share)?;
     socket.set_nonblocking(true)?;
+    // Linux before 4.15 has none for IPv6; an address that is there needs none.
+    let _ = match address {
+        SocketAddr::V4(_) => socket.set_freebind_v4(true),
+        SocketAddr::V6(_) => socket.set_freebind_v6(true),
+    };
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())

@@ -25,12 +25,16 @@ pub struct ServerSocket {
 }
 
 impl ServerSocket {
-    /// Binds to `address`. Kernel receive stamps are switched on, and on a wildcard address packet information too, so
-    /// that responses can leave from the address that was asked. With `share`, several sockets may be bound to the
-    /// same address and the kernel spreads clients over them.
+    /// Binds to `address`, which no interface need have yet: it is served once one has it (`IP_FREEBIND`, ip(7)). An
+    /// address that DHCP, a failover daemon or duplicate address detection brings later is as good as one that is
+    /// there; [`is_local`] tells them apart.
+    ///
+    /// Kernel receive stamps are switched on, and on a wildcard address packet information too, so that responses can
+    /// leave from the address that was asked. With `share`, several sockets may be bound to the same address and the
+    /// kernel spreads clients over them.
     ///
     /// # Errors
-    /// Whatever the kernel says: the port is taken or privileged, the address is not of this host.
+    /// Whatever the kernel says: the port is taken or privileged, the interface of a zone is missing.
     pub fn bind(address: SocketAddr, share: bool) -> io::Result<Self> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket: OwnedFd = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
@@ -41,6 +45,11 @@ impl ServerSocket {
             sockopt::set_socket_reuseport(&socket, true)?;
         }
         prepare(socket.as_fd(), address)?;
+        // Linux before 4.15 has none for IPv6; an address that is there needs none.
+        let _ = match address {
+            SocketAddr::V4(_) => sockopt::set_ip_freebind(&socket, true),
+            SocketAddr::V6(_) => sockopt::set_ipv6_freebind(&socket, true),
+        };
         bind(&socket, &address)?;
         let socket = UdpSocket::from(socket);
         let local = socket.local_addr()?;
@@ -240,6 +249,19 @@ pub fn has_ipv6() -> bool {
     !matches!(socket, Err(rustix::io::Errno::AFNOSUPPORT))
 }
 
+/// Whether an interface of this host has `address`, with duplicate address detection done. `true` where that cannot be
+/// found out: without descriptors, or with `net.ipv4.ip_nonlocal_bind`.
+#[must_use]
+pub fn is_local(address: SocketAddr) -> bool {
+    let mut any_port = address;
+    any_port.set_port(0);
+    let Err(error) = UdpSocket::bind(any_port) else { return true };
+    !matches!(
+        rustix::io::Errno::from_io_error(&error),
+        Some(rustix::io::Errno::ADDRNOTAVAIL | rustix::io::Errno::NODEV)
+    )
+}
+
 /// Binds `count` sockets to `address`, one for each worker. The port is tried alone first: sockets that share would
 /// not notice that another process of this user has it.
 ///
@@ -323,6 +345,23 @@ mod tests {
         assert_eq!(group[0].local(), group[1].local());
         let error = bind_group(group[0].local(), 2).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn address_of_no_interface_is_bound_and_told_apart() {
+        for (address, is_here) in [
+            ("127.0.0.1:0", true),
+            ("[::1]:0", true),
+            ("198.18.255.254:0", false),
+            ("[fd00:4:2::1]:0", false),
+        ] {
+            let address = address.parse().unwrap();
+            if !has_ipv6() && matches!(address, SocketAddr::V6(_)) {
+                continue;
+            }
+            let socket = ServerSocket::bind(address, false).unwrap();
+            assert_eq!((socket.local().ip(), is_local(address)), (address.ip(), is_here), "{address}");
+        }
     }
 
     #[test]
