@@ -39,6 +39,8 @@ pub(crate) use self::permit::Permit;
 pub(crate) use self::plan::{Plan, PlanAntp, PlanVerb};
 pub(crate) use self::query::{Authentication, Query};
 pub(crate) use self::report::Report;
+#[cfg(test)]
+pub(crate) use self::serve::SIGNALS_HELP;
 pub(crate) use self::serve::{LogFormat, Serve};
 pub(crate) use self::shared_key::{AllowedTypes, KeysFormat, SharedKeyArguments};
 pub(crate) use self::stress::Stress;

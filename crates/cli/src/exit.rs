@@ -33,6 +33,8 @@ pub(crate) enum Exit {
     Unavailable = 69,
     /// Something failed here.
     Internal = 70,
+    /// A state of the host that may pass keeps this from being done: EX_TEMPFAIL of sysexits.h.
+    Passing = 75,
     /// Rights are missing.
     Permission = 77,
     /// A configuration file is wrong.
@@ -43,6 +45,11 @@ impl Exit {
     /// `report --fail-below`: the run carries less than it was to. Shares its code with [`Exit::Silence`], as no
     /// command can end in both ways.
     pub(crate) const GATE_FAILED: Exit = Exit::Silence;
+
+    /// Whether a service manager starts a server again that has ended so, with a chance.
+    pub(crate) const fn is_for_restart(self) -> bool {
+        matches!(self, Exit::Passing | Exit::Internal)
+    }
 
     /// That a command ends so, and what it prints then.
     pub(crate) fn because(self, message: impl Into<String>) -> Failure {
@@ -57,12 +64,14 @@ impl Exit {
         }
     }
 
-    /// How a command ends that could not use keys: for want of rights, or as somebody else does not let go of them.
-    const fn of_keys(is_permission: bool, is_held: bool) -> Self {
-        match (is_permission, is_held) {
-            (true, _) => Exit::Permission,
-            (false, true) => Exit::Internal,
-            (false, false) => Exit::Configuration,
+    /// How a command ends that could not use keys: for want of rights, as another process does not let go of them, or
+    /// for another state that may pass.
+    const fn of_keys(is_permission: bool, is_held: bool, may_pass: bool) -> Self {
+        match (is_permission, is_held, may_pass) {
+            (true, ..) => Exit::Permission,
+            (false, true, _) => Exit::Internal,
+            (false, false, true) => Exit::Passing,
+            (false, false, false) => Exit::Configuration,
         }
     }
 }
@@ -141,7 +150,7 @@ macro_rules! of_keys {
     ($($error:ty),*) => {
         $(impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                let exit = Exit::of_keys(error.is_permission(), error.is_held());
+                let exit = Exit::of_keys(error.is_permission(), error.is_held(), error.may_pass());
                 exit.because(format!("{error}; {}", error.remedy()))
             }
         })*
@@ -152,7 +161,11 @@ of_keys!(KeyStoreError, KeyFileError, SealFileError);
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        let exit = if error.is_permission { Exit::Permission } else { Exit::Configuration };
+        let exit = match (error.is_permission, error.is_passing) {
+            (true, _) => Exit::Permission,
+            (false, true) => Exit::Passing,
+            (false, false) => Exit::Configuration,
+        };
         exit.because(error.to_string())
     }
 }

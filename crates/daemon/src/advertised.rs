@@ -62,7 +62,7 @@ impl Server {
 impl Advertiser {
     /// The servers of a configuration, all of them in, on a host that serves time on `ntp_addresses`.
     pub(crate) fn new(exchange: &KeyExchange, ntp_addresses: &[SocketAddr]) -> Self {
-        Advertiser::with_port(exchange, port_of_none(ntp_addresses))
+        Advertiser::with_port(exchange, port_of_none(ntp_addresses.first().map(SocketAddr::port)))
     }
 
     /// The servers of another configuration on the same host, all of them in.

@@ -15,6 +15,7 @@ mod fragments;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod keys;
+pub(crate) mod listen;
 #[cfg(test)]
 mod manual;
 mod metrics;
@@ -31,6 +32,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use authentick_proto::prefix::PrefixSet;
 use authentick_proto::server::limit::Rate;
@@ -47,6 +49,7 @@ pub use self::exchange::KeyExchange;
 pub use self::fleet::{Fleet, MEMBER_COUNT_MAX, SERVER_COUNT_MAX};
 use self::fragments::{Origins, Sources};
 pub use self::keys::{NextKey, RotatingKeys, StoreKind};
+pub use self::listen::ListenAddress;
 pub use self::metrics::Metrics;
 pub use self::nts::Nts;
 pub use self::server::{EngineKind, LeapFile, Reference};
@@ -60,7 +63,9 @@ pub const DEFAULT_PATH: &str = "/etc/authentick/authentick.toml";
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where requests for time are taken; none: only keys are exchanged.
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<ListenAddress>,
+    /// How long a start tries again to have its ports and interfaces.
+    pub bind_patience: Duration,
     /// Threads that answer them; 0: one per processor.
     pub workers: usize,
     /// Datagrams that are received, answered and sent together, at most.
@@ -119,6 +124,8 @@ pub struct ConfigError {
     pub remedy: String,
     /// Whether a permission is missing.
     pub is_permission: bool,
+    /// Whether it is no mistake, but a state of the host that may pass.
+    pub is_passing: bool,
 }
 
 impl ConfigError {
@@ -137,6 +144,7 @@ impl ConfigError {
             problem: problem.to_string(),
             remedy: remedy.to_string(),
             is_permission: false,
+            is_passing: false,
         }
     }
 
@@ -152,6 +160,11 @@ impl ConfigError {
     /// Marks the mistake as one of missing rights, if it is.
     pub(crate) fn of_rights(self, is_permission: bool) -> Self {
         ConfigError { is_permission, ..self }
+    }
+
+    /// Marks it as a state of the host that may pass, if it is.
+    pub(crate) fn of_passing(self, is_passing: bool) -> Self {
+        ConfigError { is_passing, ..self }
     }
 }
 

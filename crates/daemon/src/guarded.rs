@@ -10,6 +10,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use authentick_net::passing::may_pass;
 use rustix::fs::OFlags;
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -67,6 +68,12 @@ impl Unreadable {
     #[must_use]
     pub fn is_permission(&self) -> bool {
         matches!(self, Unreadable::Io(error) if error.kind() == io::ErrorKind::PermissionDenied)
+    }
+
+    /// Whether it is a state of the host that may pass.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Unreadable::Io(error) if may_pass(error))
     }
 }
 

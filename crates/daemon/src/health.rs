@@ -33,15 +33,20 @@ pub(crate) fn ailments(shared: &Shared) -> Vec<String> {
 
 /// What a server tells and has done, in a few words.
 pub(crate) fn status(shared: &Shared) -> String {
+    let missing: Vec<String> = shared.addresses.missing().map(|served| served.address.to_string()).collect();
+    let missing = match missing[..] {
+        [] => String::new(),
+        _ => format!("; on no interface: {}", missing.join(", ")),
+    };
     if shared.workers.is_empty() {
-        return "exchanging keys".to_owned();
+        return format!("exchanging keys{missing}");
     }
     let snapshot = shared.snapshot();
     let clock = match snapshot.leap {
         Leap::Unsynchronised => "not synchronised".to_owned(),
         Leap::None | Leap::Insert | Leap::Delete => format!("stratum {}", snapshot.stratum),
     };
-    format!("{clock}; {} requests received", Totals::of(&shared.workers).received)
+    format!("{clock}; {} requests received{missing}", Totals::of(&shared.workers).received)
 }
 
 /// What keeps clients from getting time or keys, now or soon. Empty if there is nothing.
@@ -51,6 +56,7 @@ pub(crate) fn obstacles(shared: &Shared) -> Vec<String> {
     if age > STALE_AFTER {
         found.push(format!("files: {} has hung for {} s", shared.files.work(), age.as_secs()));
     }
+    found.extend(shared.addresses.obstacle());
     // A host that only exchanges keys tells nobody the time.
     if !shared.workers.is_empty() && shared.snapshot().leap == Leap::Unsynchronised {
         found.push("clock: it is not synchronised, so clients are told not to trust it".to_owned());

@@ -207,7 +207,7 @@ impl<'a> PemFile<'a> {
                 Unreadable::Io(_) if error.is_missing() => self.wrong(problem, "name a file that exists"),
                 Unreadable::Io(_) => self.wrong(problem, let_read(&privilege::acting_user(), &path)),
             };
-            wrong.of_rights(error.is_permission())
+            wrong.of_rights(error.is_permission()).of_passing(error.may_pass())
         })?;
         octets.ok_or_else(|| {
             let problem = "it belongs to another user than the directory or link that leads to it";

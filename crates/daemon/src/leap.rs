@@ -235,8 +235,12 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
 
 fn wrong(config: &Config, file: &LeapFile, error: LeapError) -> ConfigError {
     let is_permission = matches!(&error, LeapError::Io(error) if error.is_permission());
+    let is_passing = matches!(&error, LeapError::Io(error) if error.may_pass());
     let remedy = "name a whole leap-seconds.list, or leave it out for that of the package tzdata";
-    config.wrong("server.leap-seconds", file.path.display(), error, remedy).of_rights(is_permission)
+    config
+        .wrong("server.leap-seconds", file.path.display(), error, remedy)
+        .of_rights(is_permission)
+        .of_passing(is_passing)
 }
 
 /// Five words of hexadecimal digits: leading zeros may be missing.

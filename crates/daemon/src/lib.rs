@@ -3,6 +3,7 @@
 //! One crate composes what the others provide. Files, locks and shared state are here and in none below.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod advertised;
 mod allowance;
 mod antp;

@@ -35,6 +35,14 @@ pub(crate) struct Place {
     pub(crate) address: SocketAddr,
 }
 
+/// Sockets of one place that a service manager had kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptAt {
+    pub(crate) count: usize,
+    /// Whether each of them lets others be bound to its address.
+    pub(crate) all_share: bool,
+}
+
 impl Place {
     fn has(self, socket: &Inherited) -> bool {
         socket.local == self.address && socket.is_listener == self.is_listener
@@ -73,6 +81,17 @@ impl Manager {
         self.notifier.is_some()
     }
 
+    /// How many sockets of `place` were kept, `count` at most; they stay with the manager.
+    pub(crate) fn kept_at(&self, place: Place, count: usize) -> KeptAt {
+        let mut kept = self.kept.iter().filter(|socket| place.has(socket)).take(count);
+        let mut at = KeptAt { count: 0, all_share: true };
+        kept.by_ref().for_each(|socket| {
+            at.count += 1;
+            at.all_share &= socket.shares;
+        });
+        at
+    }
+
     /// The sockets of `place` that were kept, `count` at most.
     pub(crate) fn take(&mut self, place: Place, count: usize) -> Vec<Inherited> {
         let (here, elsewhere) =
@@ -106,6 +125,12 @@ impl Manager {
                 self.say(|notifier| notifier.forget(name));
             }
         }
+    }
+
+    /// The server is not ready yet, and says so again within `soon`: its start may take that much longer than the
+    /// manager would wait.
+    pub(crate) fn starts_later(&self, soon: Duration) {
+        self.say(|notifier| notifier.tell(&format!("EXTEND_TIMEOUT_USEC={}", soon.as_micros())));
     }
 
     /// The server has started, or has read its files again.

@@ -19,6 +19,7 @@ use authentick_ke::server::{self as ke_server, Admission, Stopper};
 use authentick_net::affinity;
 use authentick_net::engine::{Engine, ReplySender};
 use authentick_net::privilege::User;
+use authentick_net::tcp::PendingListener;
 use authentick_net::udp::{ReplySockets, ServerSocket, UdpEngine};
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
@@ -28,6 +29,7 @@ use authentick_proto::server::interleave::Interleave;
 use thiserror::Error;
 use tokio::sync::oneshot;
 
+use crate::addresses::{self, ServedAddresses};
 use crate::advertised::{self, Advertiser};
 use crate::antp::{self, AntpState, ExchangeWorker};
 use crate::background;
@@ -150,6 +152,7 @@ fn start_in(
     preflight::check_listen(config)?;
     preflight::check_reference(config, &upstream)?;
     preflight::warn_of_strangers(config);
+    addresses::remarks(config).iter().for_each(|remark| log::warn!("{remark}"));
     let user = identity::server_user(config)?;
     let ports = Ports::open(config, layout.worker_count, layout.ke_worker_count, manager)?;
     if let Some(shortage) = ports.send_buffer().and_then(send_buffer::shortage) {
@@ -160,15 +163,17 @@ fn start_in(
 
     let (commands, inbox) = mpsc::channel();
     let ntp_addresses = ports.ntp_addresses();
+    let ke_addresses = ports.ke_addresses();
+    let addresses = ServedAddresses::new(&ntp_addresses, &ke_addresses);
     let (supervisor, watcher) =
-        take_up(host, config, secrets, &containment, layout.worker_count, &ntp_addresses, upstream)?;
+        take_up(host, config, secrets, &containment, layout.worker_count, addresses, upstream)?;
     // From here on a failure drops this, which stops the threads that run already.
     let mut node = Running {
         shared: Arc::clone(&supervisor.shared),
         containment,
         ntp_addresses,
-        ke_addresses: ports.ke_addresses(),
-        metrics_address: ports.metrics.as_ref().and_then(|listener| listener.local_addr().ok()),
+        ke_addresses,
+        metrics_address: ports.metrics.as_ref().and_then(PendingListener::local),
         commands,
         stop: Arc::new(AtomicBool::new(false)),
         ke_stoppers: Vec::new(),
@@ -254,7 +259,7 @@ fn take_up(
     secrets: Secrets,
     containment: &Containment,
     worker_count: usize,
-    ntp_addresses: &[SocketAddr],
+    addresses: ServedAddresses,
     upstream: Vec<SocketAddr>,
 ) -> Result<(Supervisor, Watcher), StartError> {
     let Host { clock, stores } = host;
@@ -268,7 +273,7 @@ fn take_up(
         let exchange = config.exchange().zip(secrets.certificates).map(|(exchange, certificates)| {
             certificates.warn();
             advertised::warn(exchange);
-            ExchangeState::new(certificates, Advertiser::new(exchange, ntp_addresses))
+            ExchangeState::new(certificates, Advertiser::new(exchange, &addresses.of_time()))
         });
         let rotator = Rotator::<KeySet>::of(&settings.keys, stores, config, clock, &mut entropy)?;
         nts = Some(NtsState { keys: rotator.in_force(), exchange });
@@ -291,6 +296,7 @@ fn take_up(
     let spans = config.metrics.as_ref().filter(|metrics| !metrics.span_clients.is_empty());
     let shared = Arc::new(Shared {
         clock: Arc::clone(clock),
+        addresses,
         policy: Arc::new(ArcSwap::from_pointee(policy::of(config, &mut entropy))),
         looked: Arc::new(ArcSwap::from_pointee(Looked::new(watcher.look(), clock.boot_ns()))),
         files: Heartbeat::new(clock.boot_ns()),
@@ -322,7 +328,7 @@ impl Running {
         &self.ke_addresses
     }
 
-    /// Where metrics are shown.
+    /// Where metrics are shown; `None` too while their port is taken.
     #[must_use]
     pub const fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics_address
@@ -491,17 +497,14 @@ impl Running {
         Ok(())
     }
 
-    fn start_exporter(&mut self, listener: TcpListener) -> Result<(), StartError> {
-        let exporter = Exporter::new(listener, Arc::clone(&self.shared))
-            .map_err(|error| StartError::System("set up the metrics endpoint", error))?;
+    fn start_exporter(&mut self, listener: PendingListener) -> Result<(), StartError> {
+        let exporter = Exporter::new(listener, Arc::clone(&self.shared));
         let (stop, stopped) = oneshot::channel();
         self.metrics_stop = Some(stop);
         let containment = self.containment.clone();
         self.spawn("metrics".to_owned(), move || {
             containment.enter(ThreadKind::Metrics);
-            if let Err(error) = exporter.run(stopped) {
-                panic!("the metrics endpoint failed: {error}");
-            }
+            exporter.run(stopped);
         })
     }
 

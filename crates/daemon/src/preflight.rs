@@ -13,9 +13,10 @@ use authentick_net::udp::{SendBuffer, is_broadcast};
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
 
+use crate::addresses;
 use crate::antp;
 use crate::certificates;
-use crate::config::{Config, ConfigError, NextKey, Reference, RotatingKeys, Symmetric};
+use crate::config::{Config, ConfigError, ListenAddress, NextKey, Reference, RotatingKeys, Symmetric};
 use crate::fleet::seal_file::SealFile;
 use crate::guarded;
 use crate::hand_over;
@@ -44,6 +45,8 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     }
     try_reference(config)?;
     warn_of_strangers(config);
+    let remarks = addresses::remarks(config).into_iter().chain(addresses::remarks_on_missing(config));
+    remarks.for_each(|remark| log::warn!("{remark}"));
     leap::check(config)?;
     if let Some(exchange) = config.exchange() {
         let in_force = certificates::load(config, exchange)?;
@@ -115,7 +118,10 @@ fn must_be_good(chain: &PemFile<'_>, certificate: &CertificateInfo) -> Result<()
 pub(crate) fn load_symmetric(config: &Config, symmetric: &Symmetric) -> Result<Keys, ConfigError> {
     keeper::load(symmetric).map_err(|error| {
         let path = symmetric.keys.display();
-        config.wrong("symmetric.keys", path, &error, error.remedy()).of_rights(error.is_permission())
+        config
+            .wrong("symmetric.keys", path, &error, error.remedy())
+            .of_rights(error.is_permission())
+            .of_passing(error.may_pass())
     })
 }
 
@@ -127,7 +133,10 @@ pub(crate) fn load_seal(config: &Config) -> Result<Option<SealKeys>, ConfigError
     let Some(fleet) = &config.fleet else { return Ok(None) };
     let file = SealFile::read(&fleet.seal_keys).map_err(|error| {
         let path = fleet.seal_keys.display();
-        config.wrong("fleet.seal-key", path, &error, error.remedy()).of_rights(error.is_permission())
+        config
+            .wrong("fleet.seal-key", path, &error, error.remedy())
+            .of_rights(error.is_permission())
+            .of_passing(error.may_pass())
     })?;
     Ok(Some(file.keys(fleet.id.clone())))
 }
@@ -144,6 +153,7 @@ pub(crate) fn load_master(config: &Config) -> Result<Option<Master>, ConfigError
         config
             .wrong("nts.cookie-keys.master-key", shown, &error, error.remedy())
             .of_rights(error.is_permission())
+            .of_passing(error.may_pass())
     })?;
     Ok(Some(master))
 }
@@ -151,7 +161,10 @@ pub(crate) fn load_master(config: &Config) -> Result<Option<Master>, ConfigError
 /// What is wrong with the state directory or a store of keys, as a mistake of the configuration.
 pub(crate) fn state_error(config: &Config, error: &StoreError) -> ConfigError {
     let directory = config.state_directory.display();
-    config.wrong("server.state-directory", directory, error, error.remedy()).of_rights(error.is_permission())
+    config
+        .wrong("server.state-directory", directory, error, error.remedy())
+        .of_rights(error.is_permission())
+        .of_passing(error.may_pass())
 }
 
 /// What is wrong with keys of one kind: of the state directory, or of the file in which they are followed.
@@ -160,6 +173,7 @@ pub(crate) fn keys_error(config: &Config, settings: &RotatingKeys, error: &Store
     config
         .wrong(&settings.key("file"), path.display(), error, error.remedy())
         .of_rights(error.is_permission())
+        .of_passing(error.may_pass())
 }
 
 /// Whether there is something to keep in a state directory.
@@ -231,7 +245,7 @@ pub(crate) fn check_listen(config: &Config) -> Result<(), ConfigError> {
 /// If it is.
 pub(crate) fn check_reference(config: &Config, addresses: &[SocketAddr]) -> Result<(), ConfigError> {
     let itself = addresses.iter().find_map(|upstream| {
-        Some((upstream, config.listen.iter().find(|listen| is_same(**listen, *upstream))?))
+        Some((upstream, config.listen.iter().find(|listen| is_same(listen, *upstream))?))
     });
     let Some((upstream, listen)) = itself else { return Ok(()) };
     let problem = format!("this is the server itself, which listens on {listen}");
@@ -241,7 +255,7 @@ pub(crate) fn check_reference(config: &Config, addresses: &[SocketAddr]) -> Resu
 }
 
 /// Whether packets to `upstream` reach a listener on `listen`.
-fn is_same(listen: SocketAddr, upstream: SocketAddr) -> bool {
+fn is_same(listen: &ListenAddress, upstream: SocketAddr) -> bool {
     let (here, there) = (listen.ip(), upstream.ip());
     // An address of this host is one that can be bound.
     let is_ours = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();

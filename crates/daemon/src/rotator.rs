@@ -10,7 +10,8 @@ use authentick_proto::generations::Succession;
 
 use crate::clock::HostClock;
 use crate::config::{Config, ConfigError, NextKey, RotatingKeys};
-use crate::keystore::{Held, KeyKind, KeyStore, News, Rotated, Rotation, StoreError, Stores, Version};
+use crate::keystore::{Held, KeyKind, KeyStore, News, Rotated, Rotation, StoreError, Stores, Swap, Version};
+use crate::lock;
 use crate::metrics::counters::Counter;
 use crate::preflight::keys_error;
 use crate::retired::Retired;
@@ -19,6 +20,8 @@ use crate::rotation::{Now, Schedule, Timing, VouchedBy};
 
 /// How long after a failed rotation the next one is tried.
 const ROTATION_RETRY: Duration = Duration::from_secs(30);
+/// How long after first keys could not be written that is tried again.
+const SAVE_RETRY: Duration = Duration::from_secs(5);
 /// How often in a period the age of a key is saved, within the two bounds below.
 const AGE_WRITES: u32 = 24;
 const AGE_INTERVAL_MIN: Duration = Duration::from_secs(60);
@@ -108,10 +111,21 @@ impl<K: KeyKind> Rotator<K> {
         clock: &Arc<dyn HostClock>,
         entropy: &mut Entropy,
     ) -> Result<Self, StoreError> {
-        let held = match schedule.next {
-            NextKey::Random | NextKey::Hourly => store.begin(clock.unix_seconds(), entropy)?,
-            NextKey::Derived => Some(first_of_derived(&*store)?),
+        let now = clock.unix_seconds();
+        let begun = match schedule.next {
+            NextKey::Random | NextKey::Hourly => store.begin(now, entropy).map(|held| held.map(with_version)),
+            NextKey::Derived => first_of_derived(&*store).map(|held| Some(with_version(held))),
         };
+        let mut unwritten = None;
+        let held = begun.or_else(|error| {
+            if !is_for_later(&*store, schedule, &error) {
+                return Err(error);
+            }
+            let why = format!("not written: {error}; {}", error.remedy());
+            log::error!("{name} {why}; until then they are lost with this process");
+            unwritten = Some(why);
+            Ok(Some((K::generate(now, entropy), None)))
+        })?;
         let boot = clock.boot();
         let timing = match &held {
             None => {
@@ -121,7 +135,7 @@ impl<K: KeyKind> Rotator<K> {
                 );
                 Timing::anew(schedule.next, boot)
             }
-            Some(Held { keys, .. }) => {
+            Some((keys, _)) => {
                 let carried = store.age(keys.current_id()).unwrap_or_else(|error| {
                     log::warn!("{name}: {error}; the current key counts as new");
                     Duration::ZERO
@@ -129,8 +143,8 @@ impl<K: KeyKind> Rotator<K> {
                 Timing::resume(schedule.next, keys.rotated(), carried, boot)
             }
         };
-        let version = held.as_ref().map(|held| held.version);
-        let keys = held.map(|held| Arc::new(held.keys));
+        let version = held.as_ref().and_then(|(_, version)| *version);
+        let keys = held.map(|(keys, _)| Arc::new(keys));
         let id = keys.as_ref().map(|keys| keys.current_id());
         let in_force = InForce {
             keys: Arc::new(ArcSwapOption::from(keys)),
@@ -152,7 +166,7 @@ impl<K: KeyKind> Rotator<K> {
             not_before: boot,
             written: boot,
             unrotated: None,
-            unwritten: None,
+            unwritten,
             unread: None,
             refused: None,
             later: None,
@@ -183,6 +197,9 @@ impl<K: KeyKind> Rotator<K> {
         if Some(keys.current_id()) != self.id {
             // They were read again, and somebody else had rotated.
             self.begin_anew(keys.current_id(), Some(keys.rotated()), now.boot);
+        }
+        if self.version.is_none() && !self.save() {
+            return;
         }
         let (count, doubt) = self.timing.due(keys.rotated(), now, self.schedule);
         self.tell(doubt);
@@ -299,6 +316,30 @@ impl<K: KeyKind> Rotator<K> {
         true
     }
 
+    /// Writes the first keys, which could not be written at the start; whether they are in the store now.
+    fn save(&mut self) -> bool {
+        let (boot, name, place) = (self.clock.boot(), self.name, self.store.place());
+        let Some(keys) = self.in_force.keys.load_full().filter(|_| boot >= self.not_before) else {
+            return false;
+        };
+        match self.store.compare_and_swap(None, &keys, lock::OF_A_RUNNING_SERVER) {
+            Ok(Swap::Done(version)) => {
+                log::info!("{name} are written to {place} now");
+                (self.version, self.unwritten) = (Some(version), None);
+            }
+            // Others are there by now.
+            Ok(Swap::Lost) => {
+                self.unwritten = None;
+                self.reload();
+            }
+            Err(error) => {
+                self.not_before = boot + SAVE_RETRY;
+                self.unwritten = Some(format!("not written: {error}; {}", error.remedy()));
+            }
+        }
+        self.version.is_some()
+    }
+
     fn put_in_force(&mut self, held: Held<K>) {
         (self.version, self.refused, self.unrotated) = (Some(held.version), None, None);
         self.retired.put_away(self.in_force.keys.swap(Some(Arc::new(held.keys))));
@@ -381,6 +422,17 @@ impl<K: KeyKind> Rotator<K> {
         }
         self.unwritten = why;
     }
+}
+
+fn with_version<K>(held: Held<K>) -> (K, Option<Version>) {
+    (held.keys, Some(held.version))
+}
+
+/// Whether a server may start with first keys of its own that are written later: there are none, and it is the disk
+/// that does not take them. Where others share the keys, they would not open what this server seals.
+fn is_for_later<K: KeyKind>(store: &dyn KeyStore<K>, schedule: Schedule, error: &StoreError) -> bool {
+    let is_alone = schedule.next == NextKey::Random && store.is_made_here() && !store.is_followed();
+    is_alone && error.may_pass() && matches!(store.load(), Ok(None))
 }
 
 /// The keys to start with, if the next ones are derived: a host that made some of its own would part from the others.

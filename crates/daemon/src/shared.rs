@@ -11,6 +11,7 @@ use authentick_proto::keyset::KeySet;
 use authentick_proto::server::Policy;
 use authentick_proto::server::snapshot::Snapshot;
 
+use crate::addresses::ServedAddresses;
 use crate::advertised::Advertiser;
 use crate::antp::AntpState;
 use crate::certificates::InForce;
@@ -28,6 +29,8 @@ use crate::symmetric::keeper::SymmetricState;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn HostClock>,
+    /// Where clients come, and what of it is there.
+    pub(crate) addresses: ServedAddresses,
     pub(crate) looked: Arc<ArcSwap<Looked>>,
     /// Who is given time, and how often.
     pub(crate) policy: Arc<ArcSwap<Policy>>,

@@ -1,5 +1,5 @@
 //! Reads the clock's state on a thread that does little else, so that no file operation, however slow, delays it. It
-//! also notices when the supervisor hangs, and when members of the fleet fall silent.
+//! also notices when the supervisor hangs, when an address comes or goes, and when members of the fleet fall silent.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -24,6 +24,7 @@ impl Watch {
             let boot_ns = self.shared.clock.boot_ns();
             retired.replace(&self.shared.looked, Arc::new(Looked::new(snapshot, boot_ns)));
             self.shared.choose_servers();
+            self.shared.addresses.look();
             let hangs = self.shared.files.age(boot_ns) > STALE_AFTER;
             if hangs != is_hanging {
                 is_hanging = hangs;

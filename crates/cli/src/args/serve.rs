@@ -13,7 +13,24 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// What signals mean to a server, and how it ends. Each line is in the manual too (serving.md).
+pub(crate) const SIGNALS_HELP: &str = "\
+Signals:
+  SIGHUP                     reads the configuration, certificates and keys again
+  SIGTERM, SIGINT, SIGQUIT   stops, with exit code 0
+  SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXFSZ, real-time signals
+                             ignored, and logged
+  SIGPIPE                    ignored
+
+Exit codes:
+  0   stopped as asked
+  70  something failed here
+  75  a state of the host that may pass: a port is taken, a disk is full; start it again
+  77  a permission is missing
+  78  the configuration, or a file that it names, is wrong";
+
 #[derive(Args, Debug)]
+#[command(after_long_help = SIGNALS_HELP)]
 pub(crate) struct Serve {
     /// The configuration
     #[arg(long, value_name = "FILE", default_value = authentick_daemon::config::DEFAULT_PATH)]

@@ -1,26 +1,30 @@
 //! `authentick serve`: runs a node until a signal stops it, and tells the service manager how it does.
 
+mod signals;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use crate::args::Serve;
+use crate::exit::{Exit, Failure};
+use crate::{input, journal, output};
 use authentick_daemon::Config;
 use authentick_daemon::containment::ThreadKind;
 use authentick_daemon::manager::Manager;
 use authentick_daemon::node::{self, Ended, Running};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag::register_conditional_default;
-use signal_hook::iterator::Signals;
 
-use crate::args::Serve;
-use crate::exit::{Exit, Failure};
-use crate::{input, journal, output};
+use self::signals::Meaning;
 
 /// How often the node's threads are looked at, at least.
 const TICK: Duration = Duration::from_secs(1);
 /// How often the service manager is told what the node has done.
 const STATUS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The least time from the start of a process to an end that a service manager answers by another start. What may pass
+/// is waited for here: restarts in quick succession would only fill a log.
+const LEAST: Duration = Duration::from_secs(10);
 
 /// What the node is told.
 enum Event {
@@ -32,21 +36,19 @@ enum Event {
 }
 
 pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
-    let config = Config::load(&arguments.config)?;
     if arguments.check {
-        node::check(&config)?;
+        node::check(&Config::load(&arguments.config)?)?;
         output::result(&format!("{}: good\n", arguments.config.display()));
         return Ok(Exit::Done);
     }
-    // Before any thread is started, so that none of them is hit by a signal.
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
-    // A start that hangs, for want of a lock or of a disk, can be ended as ever.
+    let begun = Instant::now();
     let is_starting = Arc::new(AtomicBool::new(true));
-    for signal in [SIGINT, SIGTERM] {
-        register_conditional_default(signal, Arc::clone(&is_starting))?;
-    }
+    let mut signals = signals::receive(&is_starting).map_err(|error| linger(begun, LEAST, error))?;
+    report_panics();
+    let config = Config::load(&arguments.config).map_err(|error| linger(begun, LEAST, error))?;
     let mut manager = Manager::find();
-    let node = node::start_alone(&config, &mut manager)?;
+    let node = node::start_alone(&config, &mut manager)
+        .map_err(|error| linger(begun, LEAST.min(config.bind_patience), error))?;
     is_starting.store(false, Ordering::Relaxed);
     tell_addresses(&node);
     let (caught, inbox) = mpsc::channel();
@@ -72,16 +74,24 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
     let (mut is_well, mut status_due) = (true, Instant::now() + STATUS_INTERVAL);
     loop {
         match inbox.recv_timeout(tick) {
-            Ok(Event::Signal(SIGHUP)) => {
-                manager.reloading();
-                let caught = caught.clone();
-                node.reload(move || drop(caught.send(Event::Reloaded)));
-            }
+            Ok(Event::Signal(signal)) => match Meaning::of(signal) {
+                Meaning::Reload => {
+                    manager.reloading();
+                    let caught = caught.clone();
+                    node.reload(move || drop(caught.send(Event::Reloaded)));
+                }
+                Meaning::Stop => {
+                    log::info!("stopping on {}", signals::name(signal));
+                    return stop(&manager, node);
+                }
+                Meaning::Ignore => {
+                    let name = signals::name(signal);
+                    log::warn!(
+                        "{name} ignored: it has no meaning here; `authentick serve --help` lists signals"
+                    );
+                }
+            },
             Ok(Event::Reloaded) => manager.ready(&node.status()),
-            Ok(Event::Signal(signal)) => {
-                log::info!("stopping on signal {signal}");
-                return stop(&manager, node);
-            }
             Ok(Event::Eof) => {
                 log::info!("stopping as standard input has ended");
                 return stop(&manager, node);
@@ -99,6 +109,28 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
             status_due = Instant::now() + STATUS_INTERVAL;
         }
     }
+}
+
+/// The failure of a start, after so long that a service manager does not start the server again and again at once.
+fn linger(begun: Instant, least: Duration, error: impl Into<Failure>) -> Failure {
+    let failure = error.into();
+    let rest = least.saturating_sub(begun.elapsed());
+    if failure.exit.is_for_restart() && !rest.is_zero() {
+        log::warn!("the start failed, and ends in {:.0} s: {}", rest.as_secs_f64(), failure.message);
+        std::thread::sleep(rest);
+    }
+    failure
+}
+
+/// Logs a panic in one line. A backtrace would be read from files, which a contained thread may not open: its filter
+/// would count an intruder.
+fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let message = panic.payload_as_str().unwrap_or("a value that is no text");
+        log::error!("thread {} panicked at {place}: {message}", thread.name().unwrap_or("without a name"));
+    }));
 }
 
 fn stop(manager: &Manager, node: Running) -> Result<Exit, Failure> {

@@ -125,7 +125,7 @@ pub(super) fn program() -> Result<Program, Failure> {
         fault_of: |status| match exit_of(status) {
             Exit::Silence | Exit::Authentication | Exit::Unavailable => Fault::Server,
             Exit::Usage | Exit::Configuration => Fault::User,
-            Exit::Permission | Exit::Invalid => Fault::Host,
+            Exit::Permission | Exit::Invalid | Exit::Passing => Fault::Host,
             Exit::Done | Exit::Crossed | Exit::Internal => Fault::Program,
         },
     })
@@ -133,8 +133,10 @@ pub(super) fn program() -> Result<Program, Failure> {
 
 /// How a run of this program has ended that failed.
 fn exit_of(status: ExitStatus) -> Exit {
-    use Exit::{Authentication, Configuration, Internal, Invalid, Permission, Silence, Unavailable, Usage};
-    let known = [Silence, Authentication, Invalid, Usage, Unavailable, Permission, Configuration];
+    use Exit::{
+        Authentication, Configuration, Internal, Invalid, Passing, Permission, Silence, Unavailable, Usage,
+    };
+    let known = [Silence, Authentication, Invalid, Usage, Unavailable, Passing, Permission, Configuration];
     known.into_iter().find(|exit| status.code() == Some(*exit as i32)).unwrap_or(Internal)
 }
 

@@ -33,6 +33,7 @@ mod ntpsec;
 mod operator;
 mod others;
 mod pages;
+mod passing;
 mod promises;
 mod query;
 mod readme;

@@ -1,6 +1,6 @@
 //! What an operator does to a server, rightly and wrongly.
 
-use std::net::{TcpListener, UdpSocket};
+use std::net::UdpSocket;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
@@ -68,26 +68,6 @@ fn values_of_the_environment_are_taken_at_the_start_and_at_sighup() {
     server.signal("-HUP");
     assert_names(&server.wait_for_line("configuration: in force now: "), &["server.allow or server.deny"]);
     assert!(!server.log().contains("restart"), "{}", server.log());
-}
-
-#[test]
-fn taken_port_is_named_with_the_remedy() {
-    let lab = Lab::new();
-    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let message = refused(&lab.config(&format!("listen = [\"{address}\"]"), ""), 78);
-    assert_names(&message, &["authentick.toml", "server.listen", &address, "in use", "stop what uses port"]);
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let message = refused(&lab.config("", &format!("ke-listen = [\"{address}\"]")), 78);
-    assert_names(&message, &["nts.ke-listen", &address, "in use"]);
-}
-
-#[test]
-fn address_of_another_host_is_named() {
-    let lab = Lab::new();
-    let message = refused(&lab.config("listen = [\"198.18.255.254:11123\"]", ""), 78);
-    assert_names(&message, &["server.listen", "198.18.255.254:11123", "address of this host"]);
 }
 
 #[test]

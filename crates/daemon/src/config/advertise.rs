@@ -1,12 +1,10 @@
 //! `nts.advertise`: the servers that clients are sent to for time.
 
-use std::net::SocketAddr;
-
 use authentick_fleet::Name;
 
 use super::fleet::Fleet;
 use super::nts::Nts;
-use super::{ConfigError, Resolver, raw};
+use super::{ConfigError, ListenAddress, Resolver, raw};
 
 /// Servers that clients are sent to, at most.
 pub const ADVERTISED_COUNT_MAX: usize = 64;
@@ -34,9 +32,9 @@ pub struct Advertised {
     pub member: Option<Name>,
 }
 
-/// The port that clients are told of a server without one, from a host that serves time on `listen`.
-pub(crate) fn port_of_none(listen: &[SocketAddr]) -> u16 {
-    listen.first().map_or(NTP_PORT, SocketAddr::port)
+/// The port that clients are told of a server without one, from a host whose first port for time is `first`.
+pub(crate) fn port_of_none(first: Option<u16>) -> u16 {
+    first.unwrap_or(NTP_PORT)
 }
 
 impl Resolver<'_> {
@@ -44,7 +42,7 @@ impl Resolver<'_> {
     pub(super) fn advertised(
         &self,
         raw: Option<raw::Advertise>,
-        listen: &[SocketAddr],
+        listen: &[ListenAddress],
     ) -> Result<Vec<Advertised>, ConfigError> {
         let raw = raw.map_or_else(|| vec![raw::Advertised::default()], |raw| raw.0);
         if raw.is_empty() {
@@ -58,7 +56,9 @@ impl Resolver<'_> {
         let mut all = Vec::new();
         for entry in raw {
             let entry = self.advertised_one(entry, !listen.is_empty())?;
-            let port = |entry: &Advertised| entry.port.unwrap_or_else(|| port_of_none(listen));
+            let port = |entry: &Advertised| {
+                entry.port.unwrap_or_else(|| port_of_none(listen.first().map(ListenAddress::port)))
+            };
             let is_same = |other: &Advertised| (&other.server, port(other)) == (&entry.server, port(&entry));
             if all.iter().any(is_same) {
                 let name = entry.server.as_deref().unwrap_or("this host");

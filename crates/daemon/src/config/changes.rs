@@ -39,6 +39,7 @@ impl Config {
         // Named one by one, so that a new value cannot be forgotten.
         let Config {
             listen,
+            bind_patience,
             workers,
             batch_size,
             engine,
@@ -67,6 +68,7 @@ impl Config {
         changes.take("server.refusal", &mut now.kiss, kiss);
         changes.take("server.rate-limit", &mut now.rate, rate);
         changes.leave("server.listen", &now.listen, listen);
+        changes.leave("server.bind-patience", &now.bind_patience, bind_patience);
         changes.leave("server.workers", &now.workers, workers);
         changes.leave("server.batch-size", &now.batch_size, batch_size);
         changes.leave("server.engine", &now.engine, engine);
@@ -246,6 +248,7 @@ mod tests {
     fn all_else_waits_for_a_restart_and_is_named() {
         for (table, line, key) in [
             ("server", "workers = 7", "server.workers"),
+            ("server", "bind-patience = \"7s\"", "server.bind-patience"),
             ("server", "batch-size = 7", "server.batch-size"),
             ("server", "reference = { stratum = 1, id = \"GPS\" }", "server.reference"),
             ("server", "state-directory = \"/s\"", "server.state-directory"),

@@ -1,6 +1,5 @@
 //! `[nts]`, as far as it is about exchanging keys: where, how often, with which certificate, and for which servers.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use authentick_wire::ke::AeadId;
 
 use super::advertise::Advertised;
 use super::certificates::CertificatePair;
-use super::{ConfigError, Resolver, raw};
+use super::{ConfigError, ListenAddress, Resolver, raw};
 
 const LISTEN: &str = "nts.ke-listen";
 
@@ -20,7 +19,7 @@ const LISTEN: &str = "nts.ke-listen";
 #[derive(Clone, Debug)]
 pub struct KeyExchange {
     /// Where, at least one address.
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<ListenAddress>,
     /// Certificates and their keys, at least one. The first is for clients that name no server, or one that none has.
     pub certificates: Vec<CertificatePair>,
     /// The directory from which they are read, where `certificates hand-over` puts them; absent: from their own files.
@@ -42,7 +41,7 @@ impl Resolver<'_> {
     pub(super) fn exchange(
         &self,
         raw: raw::Nts,
-        ntp_listen: &[SocketAddr],
+        ntp_listen: &[ListenAddress],
     ) -> Result<Option<KeyExchange>, ConfigError> {
         let listen = self.addresses(LISTEN, raw.ke_listen.clone(), ["0.0.0.0:4460", "[::]:4460"])?;
         if listen.is_empty() {

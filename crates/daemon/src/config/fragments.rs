@@ -13,6 +13,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use authentick_net::passing::may_pass;
 use serde::Deserialize as _;
 use toml::de::{DeArray, DeTable, DeValue};
 
@@ -223,7 +224,9 @@ fn read(path: &Path, remedy_if_missing: &str) -> Result<String, ConfigError> {
             ErrorKind::PermissionDenied => "make it readable for the user that starts the server",
             _ => "a configuration is a text file",
         };
-        ConfigError::new(path, "", "", format!("cannot read: {error}"), remedy).of_rights(is_permission)
+        ConfigError::new(path, "", "", format!("cannot read: {error}"), remedy)
+            .of_rights(is_permission)
+            .of_passing(may_pass(&error))
     })
 }
 
@@ -234,7 +237,9 @@ pub(crate) fn beside(file: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     let wrong = |error: std::io::Error| {
         let is_permission = error.kind() == ErrorKind::PermissionDenied;
         let remedy = "make it a folder that the user who starts the server can read, or remove it";
-        ConfigError::new(&folder, "", "", format!("cannot read: {error}"), remedy).of_rights(is_permission)
+        ConfigError::new(&folder, "", "", format!("cannot read: {error}"), remedy)
+            .of_rights(is_permission)
+            .of_passing(may_pass(&error))
     };
     let entries = match fs::read_dir(&folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

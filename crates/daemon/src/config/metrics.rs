@@ -1,16 +1,14 @@
 //! `[metrics]`: the endpoint, and whose requests are timed.
 
-use std::net::SocketAddr;
-
 use authentick_proto::prefix::PrefixSet;
 
-use super::{ConfigError, Resolver, raw};
+use super::{ConfigError, ListenAddress, Resolver, raw};
 
 /// Settings of the metrics endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metrics {
     /// Where it listens.
-    pub listen: SocketAddr,
+    pub listen: ListenAddress,
     /// Whose requests are timed stage by stage.
     pub span_clients: PrefixSet,
     /// One request for time in so many of them is; 1: all.

@@ -1,13 +1,12 @@
 //! `[nts]`: Network Time Security, and the keys of its cookies. How keys are exchanged is in [`super::exchange`].
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use authentick_proto::limits::KEY_COUNT_MAX;
 
 use super::exchange::KeyExchange;
 use super::keys::{RotatingKeys, StoreKind};
-use super::{ConfigError, Resolver, raw};
+use super::{ConfigError, ListenAddress, Resolver, raw};
 
 /// The table of cookie keys.
 pub(super) const COOKIE_KEYS: &str = "nts.cookie-keys";
@@ -23,7 +22,7 @@ pub struct Nts {
 
 impl Resolver<'_> {
     /// What the table means on a host that serves time on `listen`.
-    pub(super) fn nts(&self, raw: raw::Nts, listen: &[SocketAddr]) -> Result<Nts, ConfigError> {
+    pub(super) fn nts(&self, raw: raw::Nts, listen: &[ListenAddress]) -> Result<Nts, ConfigError> {
         let rotations = Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
         let keys = self.rotating_keys(COOKIE_KEYS, &raw.cookie_keys, rotations)?;
         let keep = match &keys.store {

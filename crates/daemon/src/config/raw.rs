@@ -23,6 +23,7 @@ pub(super) struct File {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct Server {
     pub(super) listen: Option<Vec<String>>,
+    pub(super) bind_patience: Option<String>,
     pub(super) workers: Option<usize>,
     pub(super) batch_size: Option<usize>,
     pub(super) engine: Option<String>,

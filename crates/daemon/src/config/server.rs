@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use authentick_net::engine::BATCH_SIZE;
 use authentick_wire::header::ReferenceId;
@@ -11,6 +12,8 @@ use super::{Config, ConfigError, Resolver, raw};
 use crate::keystore::StateDirectory;
 
 const LISTEN: &str = "server.listen";
+/// The longest `server.bind-patience`.
+const BIND_PATIENCE_MAX: Duration = Duration::from_secs(600);
 /// Where the time zone database has its list.
 const LEAP_SECONDS: &str = "/usr/share/zoneinfo/leap-seconds.list";
 
@@ -91,8 +94,14 @@ impl Resolver<'_> {
         let reference = server.reference.as_ref().map_or(Ok(Reference::KERNEL), |raw| self.reference(raw))?;
         let allowed = self.prefixes("server.allow", &server.allow.clone().unwrap_or_else(everyone))?;
         let denied = self.prefixes("server.deny", server.deny.as_deref().unwrap_or_default())?;
+        let patience = server.bind_patience.as_deref().unwrap_or("30s");
         Ok(Config {
             listen,
+            bind_patience: self.duration(
+                "server.bind-patience",
+                patience,
+                Duration::ZERO..=BIND_PATIENCE_MAX,
+            )?,
             workers: self.thread_count("server.workers", server.workers.unwrap_or(0))?,
             batch_size: self.batch_size(server.batch_size.unwrap_or(BATCH_SIZE))?,
             engine,

@@ -1,7 +1,6 @@
 //! Values that occur in more than one section: addresses, paths, numbers, durations, rates.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use authentick_proto::antp::source::PrefixSizes;
 use authentick_proto::prefix::{Prefix, PrefixSet};
 use authentick_proto::server::limit::Rate;
 
-use super::{ConfigError, Resolver, raw};
+use super::{ConfigError, ListenAddress, Resolver, raw};
 
 impl Resolver<'_> {
     pub(super) fn wrong(
@@ -58,22 +57,15 @@ impl Resolver<'_> {
         Err(self.wrong(key, text, format!("no such {what}"), &remedy))
     }
 
-    pub(super) fn address(&self, key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
-        text.parse().map_err(|_| {
-            let remedy = "write ADDRESS:PORT, as in \"0.0.0.0:123\" or \"[::]:123\"";
-            self.wrong(key, text, "no IP address and port", remedy)
-        })
-    }
-
     /// The addresses of `key`, each once, or `otherwise`; none if the list is empty.
     pub(super) fn addresses(
         &self,
         key: &str,
         texts: Option<Vec<String>>,
         otherwise: [&str; 2],
-    ) -> Result<Vec<SocketAddr>, ConfigError> {
+    ) -> Result<Vec<ListenAddress>, ConfigError> {
         let texts = texts.unwrap_or_else(|| otherwise.map(str::to_owned).into());
-        let addresses: Vec<SocketAddr> =
+        let addresses: Vec<ListenAddress> =
             texts.iter().map(|text| self.address(key, text)).collect::<Result<_, _>>()?;
         let twice = addresses
             .iter()

@@ -114,6 +114,9 @@ const STREAMS: &[&[Call]] = &[
 /// Of metrics: the event loop is made by the thread that it belongs to.
 const EVENT_LOOP: &[&[Call]] = &[&[libc::SYS_epoll_create1, libc::SYS_eventfd2]];
 
+/// Of metrics: their port may be free later than those of time. The thread has one socket for it, and opens none.
+const LISTEN: &[&[Call]] = &[&[libc::SYS_bind, libc::SYS_listen]];
+
 const PUBLIC_KEY: &[&[Call]] = &[&[libc::SYS_sendmsg]];
 
 /// Files, which Landlock and permissions restrict further.
@@ -168,7 +171,7 @@ fn lists(kind: ThreadKind) -> &'static [&'static [&'static [Call]]] {
         ThreadKind::Packet => &[ALL, PACKET],
         ThreadKind::KeyExchange => &[ALL, WAITING, STREAMS],
         ThreadKind::PublicKey => &[ALL, WAITING, PUBLIC_KEY],
-        ThreadKind::Metrics => &[ALL, WAITING, STREAMS, EVENT_LOOP],
+        ThreadKind::Metrics => &[ALL, WAITING, STREAMS, EVENT_LOOP, LISTEN],
         ThreadKind::Clock => &[ALL, WAITING, CLOCK],
         ThreadKind::Supervisor => &[ALL, WAITING, SUPERVISOR],
         ThreadKind::Fleet => &[ALL, WAITING, FLEET],

@@ -1,6 +1,6 @@
 //! Which files a server can reach, by Landlock: it reads the folders of what it reads again on SIGHUP, and writes its
-//! state directory. Nothing else can be opened, created, removed or executed; and no TCP port can be bound, nor
-//! connected to but those of the memcached servers that keys are shared through.
+//! state directory. Nothing else can be opened, created, removed or executed; and no TCP port can be bound but that of
+//! metrics, nor connected to but those of the memcached servers that keys are shared through.
 //!
 //! Rules apply to folders, as a renewed file is a different file. Where a configured path leads through links, the
 //! folder of every link and of every target is covered: certbot keeps `live/NAME/privkey.pem`, a link to
@@ -41,7 +41,10 @@ pub(super) fn readable(config: &Config) -> BTreeSet<PathBuf> {
 /// Restricts the calling thread, and those that it starts, to what is `readable`, and to the state directory and the
 /// servers of `config`; returns what is in force, for a message.
 pub(super) fn restrict(readable: &BTreeSet<PathBuf>, config: &Config) -> Result<String, String> {
-    let ports: BTreeSet<u16> = config.memcached_servers().map(|server| server.port()).collect();
+    let reached = config.memcached_servers().map(|server| (server.port(), AccessNet::ConnectTcp));
+    // It may be taken at the start, and free later.
+    let of_metrics = config.metrics.as_ref().map(|metrics| (metrics.listen.port(), AccessNet::BindTcp));
+    let ports: Vec<(u16, AccessNet)> = reached.chain(of_metrics.filter(|(port, _)| *port != 0)).collect();
     let status = enforce(readable, [config.state.path()], &ports, NEWEST);
     version_of(&status.map_err(|error| error.to_string())?).map(|version| format!("Landlock {version}"))
 }
@@ -49,7 +52,7 @@ pub(super) fn restrict(readable: &BTreeSet<PathBuf>, config: &Config) -> Result<
 /// The version that the kernel has.
 pub(super) fn version() -> Result<u32, String> {
     // In a thread that ends at once, as rules apply to the thread that makes them.
-    let tried = std::thread::spawn(|| enforce(&BTreeSet::new(), [], &BTreeSet::new(), NEWEST));
+    let tried = std::thread::spawn(|| enforce(&BTreeSet::new(), [], &[], NEWEST));
     match tried.join() {
         Ok(Ok(status)) => version_of(&status),
         Ok(Err(error)) => Err(error.to_string()),
@@ -114,11 +117,11 @@ fn folders(file: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// Restricts the calling thread, as far as the kernel can, with the rights of version `abi` and older; `ports` are
-/// those that it may connect to.
+/// those of TCP that it may use, and how.
 fn enforce<'a>(
     readable: &BTreeSet<PathBuf>,
     writable: impl IntoIterator<Item = &'a Path>,
-    ports: &BTreeSet<u16>,
+    ports: &[(u16, AccessNet)],
     abi: ABI,
 ) -> Result<RestrictionStatus, RulesetError> {
     let all = AccessFs::from_all(abi);
@@ -141,8 +144,8 @@ fn enforce<'a>(
     }
     let mut ruleset = ruleset.create()?;
     if !net.is_empty() {
-        for port in ports {
-            ruleset = ruleset.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+        for (port, access) in ports {
+            ruleset = ruleset.add_rule(NetPort::new(*port, *access))?;
         }
     }
     for (path, rights) in readable

@@ -21,6 +21,7 @@ use authentick_crypto::Entropy;
 use authentick_crypto::kdf::sha256;
 use authentick_fleet::Name;
 use authentick_fleet::seal::{SEAL_KEY_SIZE, SealKeys};
+use authentick_net::passing::may_pass;
 use authentick_net::privilege::{self, User};
 use serde::Serialize;
 use thiserror::Error;
@@ -169,6 +170,17 @@ impl SealFileError {
             | SealFileError::NotOurs(..)
             | SealFileError::Held(..)
             | SealFileError::Line(..) => false,
+        }
+    }
+
+    /// Whether it is a state of the host that may pass.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            SealFileError::Unreadable(_, error) => error.may_pass(),
+            SealFileError::Unwritten(_, error) => may_pass(error),
+            SealFileError::Held(..) => true,
+            SealFileError::Exists(_) | SealFileError::NotOurs(..) | SealFileError::Line(..) => false,
         }
     }
 

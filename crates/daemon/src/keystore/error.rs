@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use authentick_net::passing::may_pass;
 use authentick_net::privilege;
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::generations::KeySetError;
@@ -100,7 +101,7 @@ impl StoreError {
                 io::ErrorKind::PermissionDenied => {
                     format!("make it accessible to the user {}", privilege::acting_user())
                 }
-                io::ErrorKind::StorageFull => "make room on that disk".to_owned(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on that disk".to_owned(),
                 _ => format!("see that {} can be read and written", path.display()),
             },
             StoreError::Mode(path, _) => {
@@ -165,6 +166,16 @@ impl StoreError {
     #[must_use]
     pub const fn is_held(&self) -> bool {
         matches!(self, StoreError::Held(..) | StoreError::Contended(_))
+    }
+
+    /// Whether it is a state of the host that may pass: a full disk, or another process at work on the keys.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            StoreError::Io(_, error) => may_pass(error),
+            StoreError::Master(_, error) => error.may_pass(),
+            _ => self.is_held(),
+        }
     }
 
     /// Whether rights are what is missing.

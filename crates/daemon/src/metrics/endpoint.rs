@@ -5,10 +5,10 @@
 //! metrics is in [`super::page`].
 
 use std::convert::Infallible;
-use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use authentick_net::tcp::PendingListener;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::page::NodeMetrics;
@@ -31,9 +32,12 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// How long after a failure the endpoint is set up again: its port is taken, or there are no descriptors.
+const RETRY: Duration = Duration::from_millis(500);
+
 /// Serves metrics until stopped.
 pub(crate) struct Exporter {
-    listener: TcpListener,
+    listener: PendingListener,
     answers: Arc<Answers>,
 }
 
@@ -46,22 +50,43 @@ struct Answers {
 }
 
 impl Exporter {
-    pub(crate) fn new(listener: TcpListener, shared: Arc<Shared>) -> std::io::Result<Self> {
-        listener.set_nonblocking(true)?;
+    pub(crate) fn new(listener: PendingListener, shared: Arc<Shared>) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(NodeMetrics(Arc::clone(&shared))));
-        Ok(Exporter { listener, answers: Arc::new(Answers { shared, registry, kept: Mutex::default() }) })
+        Exporter { listener, answers: Arc::new(Answers { shared, registry, kept: Mutex::default() }) }
     }
 
-    /// Serves until `stop` is dropped or fires.
-    pub(crate) fn run(self, stop: oneshot::Receiver<()>) -> std::io::Result<()> {
+    /// Serves until `stop` is dropped or fires. What keeps it from serving is logged once, and tried again: no state of
+    /// this endpoint ends the server.
+    pub(crate) fn run(mut self, mut stop: oneshot::Receiver<()>) {
+        let mut is_told = self.listener.local().is_none();
+        let mut was_listening = !is_told;
+        loop {
+            let result = self.listener.listen();
+            if let (Some(local), false) = (self.listener.local(), was_listening) {
+                log::info!("showing metrics on http://{local}/metrics");
+                (was_listening, is_told) = (true, false);
+            }
+            let Err(error) = result.and_then(|()| self.serve(&mut stop)) else { return };
+            if !is_told {
+                log::error!("no metrics: {error}; tried again every {} ms", RETRY.as_millis());
+                is_told = true;
+            }
+            if stop.try_recv() != Err(TryRecvError::Empty) {
+                return;
+            }
+            std::thread::sleep(RETRY);
+        }
+    }
+
+    fn serve(&self, stop: &mut oneshot::Receiver<()>) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(self.listener)?;
+            let listener = tokio::net::TcpListener::from_std(self.listener.listener()?)?;
             let readers = Arc::new(Semaphore::new(READER_COUNT_MAX));
             let collecting = collect(Arc::clone(&self.answers));
             tokio::select! {
-                result = accept(listener, readers, self.answers) => result,
+                result = accept(listener, readers, Arc::clone(&self.answers)) => result,
                 () = collecting => Ok(()),
                 _ = stop => Ok(()),
             }

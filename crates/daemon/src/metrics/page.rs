@@ -41,6 +41,7 @@ impl Collector for NodeMetrics {
         if !shared.workers.is_empty() {
             page.packets(&Totals::of(&shared.workers))?;
         }
+        page.addresses(shared)?;
         page.refusals()?;
         page.clock(shared)?;
         if let Some(symmetric) = &shared.symmetric {
@@ -130,6 +131,16 @@ impl Page<'_, '_> {
         self.counter("ntp_server_receive_errors", help, totals.receive_failures)?;
         let help = "Datagrams that the kernel dropped because the server did not read them in time";
         self.counter("ntp_server_socket_drops", help, totals.dropped)
+    }
+
+    fn addresses(&mut self, shared: &Shared) -> fmt::Result {
+        let all = shared.addresses.all();
+        let texts: Vec<String> = all.iter().map(|served| served.address.to_string()).collect();
+        let values = all.iter().zip(&texts).map(|(served, text)| {
+            ([("key", served.key), ("address", text)], f64::from(u8::from(served.is_there())))
+        });
+        let help = "Whether an interface has this address of the configuration (1) or none does (0)";
+        self.gauges("ntp_server_address_present", help, values)
     }
 
     fn refusals(&mut self) -> fmt::Result {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use authentick_net::passing::may_pass;
 use authentick_net::privilege::User;
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -85,6 +86,19 @@ impl KeyFileError {
     #[must_use]
     pub const fn is_held(&self) -> bool {
         matches!(self, KeyFileError::Held(..))
+    }
+
+    /// Whether it is a state of the host that may pass.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            KeyFileError::Io(_, error) => may_pass(error),
+            KeyFileError::Held(..) => true,
+            KeyFileError::Mode(..)
+            | KeyFileError::NotAFile(_)
+            | KeyFileError::NotOurs(..)
+            | KeyFileError::Text(..) => false,
+        }
     }
 
     /// Whether rights are what is missing.

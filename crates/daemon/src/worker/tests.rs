@@ -13,6 +13,7 @@ use authentick_wire::header::{Header, Leap, ReferenceId};
 use authentick_wire::limits::DATAGRAM_SIZE_MAX;
 
 use super::*;
+use crate::addresses::ServedAddresses;
 use crate::clock::SystemClock;
 use crate::heartbeat::Heartbeat;
 use crate::metrics::counters::{Counter, Totals};
@@ -36,6 +37,7 @@ fn shared(keys: KeySet) -> Shared {
     let good = Snapshot::primary(-20, ReferenceId(*b"TEST"), clock::now());
     Shared {
         clock: Arc::new(SystemClock),
+        addresses: ServedAddresses::new(&[], &[]),
         looked: Arc::new(ArcSwap::from_pointee(Looked::new(good, SystemClock.boot_ns()))),
         policy: Arc::new(ArcSwap::from_pointee(Policy::open())),
         files: Heartbeat::new(0),

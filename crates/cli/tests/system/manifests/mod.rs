@@ -308,7 +308,7 @@ fn single_server_needs_neither_root_nor_capabilities_and_is_reached_on_the_usual
     object("PersistentVolumeClaim", text(&claim["persistentVolumeClaim"]["claimName"]));
 
     let exchange = config.nts.as_ref().unwrap().exchange.as_ref().unwrap();
-    let ports = [("ntp", config.listen[0], 123), ("ntske", exchange.listen[0], 4460)];
+    let ports = [("ntp", &config.listen[0], 123), ("ntske", &exchange.listen[0], 4460)];
     for (name, listen, usual) in ports {
         assert!(listen.port() > 1023 && listen.ip().is_unspecified(), "{listen}");
         let port = list(&container["ports"]).iter().find(|port| port["name"] == name).unwrap();

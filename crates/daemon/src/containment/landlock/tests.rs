@@ -17,8 +17,8 @@ fn restricted<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> Option<T> {
     let run = || {
-        let status =
-            enforce(readable, writable.iter().copied(), &ports.iter().copied().collect(), abi).unwrap();
+        let ports: Vec<_> = ports.iter().map(|port| (*port, AccessNet::ConnectTcp)).collect();
+        let status = enforce(readable, writable.iter().copied(), &ports, abi).unwrap();
         if let Err(reason) = version_of(&status) {
             eprintln!("skipped {}: Landlock: {reason}", thread::current().name().unwrap_or("a test"));
             return None;

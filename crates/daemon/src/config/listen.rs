@@ -1,0 +1,217 @@
+//! Addresses to listen on. A link-local one has a zone, the interface that it is of (RFC 4007 11): `fe80::1%eth0`.
+//!
+//! Zones stay names until a socket is bound, as an interface may come after the server, and with another index.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use authentick_net::interface;
+
+use super::{ConfigError, Resolver};
+
+/// The longest name of an interface, IFNAMSIZ without its last octet: netdevice(7).
+const ZONE_SIZE_MAX: usize = 15;
+
+/// An address and a port to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenAddress {
+    /// Without its zone.
+    address: SocketAddr,
+    zone: Option<String>,
+}
+
+impl From<SocketAddr> for ListenAddress {
+    fn from(address: SocketAddr) -> Self {
+        ListenAddress { address, zone: None }
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.zone {
+            Some(zone) => write!(f, "[{}%{zone}]:{}", self.ip(), self.port()),
+            None => self.address.fmt(f),
+        }
+    }
+}
+
+impl ListenAddress {
+    /// The address without port and zone.
+    #[must_use]
+    pub const fn ip(&self) -> IpAddr {
+        self.address.ip()
+    }
+
+    /// The port; 0: the kernel chooses one.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Whether it stands for every address of its family.
+    #[must_use]
+    pub const fn is_wildcard(&self) -> bool {
+        self.ip().is_unspecified()
+    }
+
+    /// Whether what comes to `other` comes to a socket of this address too, as it is the wildcard of its family.
+    pub(crate) fn covers(&self, other: &ListenAddress) -> bool {
+        self.is_wildcard()
+            && !other.is_wildcard()
+            && self.ip().is_ipv4() == other.ip().is_ipv4()
+            && self.port() == other.port()
+            && self.port() != 0
+    }
+
+    /// The address as sockets have it, with the index that its interface has now.
+    ///
+    /// # Errors
+    /// `ENODEV` if its interface is missing.
+    pub(crate) fn resolve(&self) -> io::Result<SocketAddr> {
+        let (SocketAddr::V6(address), Some(zone)) = (self.address, &self.zone) else {
+            return Ok(self.address);
+        };
+        let index = zone.parse().map_or_else(|_| interface::index_of(zone), Ok)?;
+        Ok(SocketAddrV6::new(*address.ip(), address.port(), 0, index).into())
+    }
+
+    /// # Errors
+    /// What is wrong with the text, and what to do.
+    fn parse(text: &str) -> Result<Self, (&'static str, String)> {
+        const FORM: &str =
+            "write ADDRESS:PORT, as in \"0.0.0.0:123\", \"[::]:123\" or \"[fe80::1%eth0]:123\"";
+        let malformed = || ("no IP address and port", FORM.to_owned());
+        let Some((head, tail)) = text.split_once('%') else {
+            let address: SocketAddr = text.parse().map_err(|_| malformed())?;
+            return ListenAddress::from(address).checked();
+        };
+        let parts = match head.strip_prefix('[') {
+            Some(head) => tail.split_once("]:").map(|(zone, port)| (head, zone, port)),
+            None => tail.rsplit_once(':').map(|(zone, port)| (head, zone, port)),
+        };
+        let (ip, zone, port) = parts.ok_or_else(malformed)?;
+        let ip: Ipv6Addr = ip.parse().map_err(|_| malformed())?;
+        let port: u16 = port.parse().map_err(|_| malformed())?;
+        let is_name = zone.len() <= ZONE_SIZE_MAX
+            && zone
+                .bytes()
+                .all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b'%' | b'[' | b']'));
+        if zone.is_empty() || !is_name {
+            return Err(("no name of an interface after %", FORM.to_owned()));
+        }
+        if !ip.is_unicast_link_local() {
+            let remedy = format!("write it without %{zone}");
+            return Err(("only link-local addresses (fe80::/10) are of one interface", remedy));
+        }
+        Ok(ListenAddress { address: SocketAddr::new(ip.into(), port), zone: Some(zone.to_owned()) })
+    }
+
+    /// Refuses what no socket can be bound to as it is.
+    fn checked(self) -> Result<Self, (&'static str, String)> {
+        let IpAddr::V6(ip) = self.ip() else { return Ok(self) };
+        let port = self.port();
+        match (ip.to_ipv4_mapped(), ip.is_unicast_link_local()) {
+            (Some(mapped), _) => {
+                Err(("an IPv4 address in the form of IPv6", format!("write {mapped}:{port}")))
+            }
+            (None, true) => Err((
+                "a link-local address is of one interface",
+                format!("name the interface, as in [{ip}%eth0]:{port}"),
+            )),
+            (None, false) => Ok(self),
+        }
+    }
+}
+
+impl Resolver<'_> {
+    pub(super) fn address(&self, key: &str, text: &str) -> Result<ListenAddress, ConfigError> {
+        ListenAddress::parse(text).map_err(|(problem, remedy)| self.wrong(key, text, problem, &remedy))
+    }
+}
+
+/// What is worth knowing of the addresses of `key`, on any host: what another one covers, and which family is not
+/// served.
+pub(crate) fn remarks(key: &str, addresses: &[ListenAddress]) -> Vec<String> {
+    let mut remarks: Vec<String> = Vec::new();
+    for address in addresses {
+        if let Some(wildcard) = addresses.iter().find(|other| other.covers(address)) {
+            remarks.push(format!("{key}: {wildcard} covers {address}, which has no socket of its own"));
+        }
+    }
+    let wildcard = addresses.iter().find(|address| address.is_wildcard() && address.ip().is_ipv6());
+    if let (Some(wildcard), false) = (wildcard, addresses.iter().any(|address| address.ip().is_ipv4())) {
+        let port = wildcard.port();
+        remarks.push(format!(
+            "{key}: IPv4 is not served: {wildcard} is IPv6 alone; add \"0.0.0.0:{port}\" to serve both"
+        ));
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_with_and_without_zones() {
+        for (text, shown) in [
+            ("0.0.0.0:123", "0.0.0.0:123"),
+            ("[::]:123", "[::]:123"),
+            ("[2001:DB8::1]:123", "[2001:db8::1]:123"),
+            ("[fe80::1%eth0]:123", "[fe80::1%eth0]:123"),
+            ("fe80::1%eth0:123", "[fe80::1%eth0]:123"),
+            ("[fe80::1%2]:123", "[fe80::1%2]:123"),
+            ("[fe80::1%br-lan.7]:0", "[fe80::1%br-lan.7]:0"),
+        ] {
+            assert_eq!(ListenAddress::parse(text).unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn address_that_no_socket_takes_is_refused_with_remedy() {
+        for (text, problem, remedy) in [
+            ("", "no IP address", "[fe80::1%eth0]:123"),
+            ("localhost:123", "no IP address", "ADDRESS:PORT"),
+            ("fe80::1%eth0", "no IP address", "ADDRESS:PORT"),
+            ("[fe80::1%eth0]", "no IP address", "ADDRESS:PORT"),
+            ("[fe80::1%eth0]:65536", "no IP address", "ADDRESS:PORT"),
+            ("[192.0.2.1%eth0]:123", "no IP address", "ADDRESS:PORT"),
+            ("[fe80::1%]:123", "no name of an interface", "ADDRESS:PORT"),
+            ("[fe80::1%a/b]:123", "no name of an interface", "ADDRESS:PORT"),
+            ("[fe80::1%sixteen-octets-x]:123", "no name of an interface", "ADDRESS:PORT"),
+            ("[2001:db8::1%eth0]:123", "only link-local", "without %eth0"),
+            ("[fe80::1]:123", "of one interface", "[fe80::1%eth0]:123"),
+            ("[::ffff:192.0.2.1]:123", "in the form of IPv6", "192.0.2.1:123"),
+        ] {
+            let (said, to_do) = ListenAddress::parse(text).unwrap_err();
+            assert!(said.contains(problem) && to_do.contains(remedy), "{text}: {said}; {to_do}");
+        }
+    }
+
+    #[test]
+    fn zone_is_the_index_of_its_interface_or_missing() {
+        let resolve = |text: &str| ListenAddress::parse(text).unwrap().resolve();
+        let SocketAddr::V6(resolved) = resolve("[fe80::1%lo]:123").unwrap() else { panic!() };
+        assert_eq!((resolved.scope_id(), resolved.port()), (1, 123));
+        let error = resolve("[fe80::1%nosuchif0]:123").unwrap_err();
+        assert!(authentick_net::passing::may_pass(&error), "{error}");
+    }
+
+    #[test]
+    fn covered_addresses_and_a_missing_family_are_named() {
+        let remarks = |texts: &[&str]| {
+            let addresses: Vec<ListenAddress> =
+                texts.iter().map(|text| ListenAddress::parse(text).unwrap()).collect();
+            remarks("server.listen", &addresses)
+        };
+        let none: [String; 0] = [];
+        assert_eq!(remarks(&["0.0.0.0:123", "[::]:123"]), none);
+        assert_eq!(remarks(&["127.0.0.1:123", "[::]:123"]), none);
+        assert_eq!(remarks(&["0.0.0.0:123", "127.0.0.1:124", "[::1]:123"]), none);
+        assert_eq!(remarks(&["0.0.0.0:0", "127.0.0.1:0"]), none);
+        assert!(remarks(&["127.0.0.1:123", "0.0.0.0:123"])[0].contains("0.0.0.0:123 covers 127.0.0.1:123"));
+        assert!(remarks(&["[::]:123"])[0].contains("IPv4 is not served"));
+        assert!(remarks(&["[::]:123", "[fe80::1%lo]:123"])[0].contains("[::]:123 covers [fe80::1%lo]:123"));
+    }
+}
