@@ -4,7 +4,7 @@
 //! - `image`: the system that machines begin with, made once.
 //! - `machine`: a system that runs, commands in it, and its end.
 //! - `package`, `server`, `certificates`, `load`, `chrony`: what the proofs share.
-//! - `restart`, `install`, `renewal`, `firewall`, `judged`: the proofs.
+//! - `restart`, `install`, `renewal`, `firewall`, `passing`, `judged`: the proofs.
 //!
 //! Only the image takes a network, to be made. What runs in a machine has a loopback interface and nothing else.
 
@@ -19,6 +19,7 @@ mod listing;
 mod load;
 mod machine;
 mod package;
+mod passing;
 mod renewal;
 mod restart;
 mod server;
@@ -47,6 +48,8 @@ pub(crate) enum Proof {
     Renewal,
     /// Firewalld and ufw let time and key exchange in by the manual's commands
     Firewall,
+    /// What passes ends no server: an address, an interface, a port, a disk that are there some seconds later
+    Passing,
     /// Piuparts passes it, the other package is installed and erased, and lintian and rpmlint find no error in them
     Judged,
 }
@@ -104,6 +107,7 @@ fn prove(root: &Path, proof: Proof, package: &Package) -> Result<(), String> {
         Proof::Restart => restart::prove,
         Proof::Renewal => renewal::prove,
         Proof::Firewall => firewall::prove,
+        Proof::Passing => passing::prove,
         Proof::Judged => {
             let judging = Image::provide(root, Kind::Judging)?;
             let base = Image::provide(root, Kind::Bootable)?;
