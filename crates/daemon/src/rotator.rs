@@ -349,7 +349,8 @@ impl<K: KeyKind> Rotator<K> {
     fn restore(&mut self) {
         let Some(keys) = self.in_force.keys.load_full() else { return };
         match self.store.restore_if_gone(&keys) {
-            Ok(version) => self.version = version.or(self.version),
+            Ok(Some(version)) => (self.version, self.unwritten) = (Some(version), None),
+            Ok(None) => {}
             Err(error) => {
                 let why = format!("not written again: {error}; {}", error.remedy());
                 log::error!("{} {why}", self.name);

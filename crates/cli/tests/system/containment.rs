@@ -225,5 +225,5 @@ fn server_stops_in_order_under_its_filters() {
     }
     server.process.signal("-TERM");
     assert_eq!(server.process.wait(), 0, "{}", server.process.log());
-    assert!(server.process.log().contains("stopping on signal 15"), "{}", server.process.log());
+    assert!(server.process.log().contains("stopping on SIGTERM"), "{}", server.process.log());
 }

@@ -298,7 +298,7 @@ fn signals_during_the_start_wait_for_its_end() {
     let mut server = launch(&config);
     server.wait_for_line("trying again for");
     server.signal("-TERM");
-    assert_eq!(server.wait(), -1, "by the signal");
+    assert_eq!(server.wait(), 0);
 }
 
 #[test]
@@ -306,7 +306,8 @@ fn too_few_descriptors_are_no_panic() {
     let lab = Lab::new();
     let config = lab.config("bind-patience = \"0s\"", "");
     let mut served_count = 0;
-    for count in 4..=32 {
+    // With fewer it does not get as far as threads.
+    for count in 10..=32 {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -n {count} && exec \"$0\" \"$@\"")]).arg(program().path());
         command.env("RUST_BACKTRACE", "1").arg("serve").arg("--config").arg(&config);

@@ -261,7 +261,7 @@ fn strangers_write_no_log() {
         process.wait_for_line("certificate read again");
         process.wait_for_line("cookie keys read again");
         process.signal("-TERM");
-        process.wait_for_line("stopping on signal");
+        process.wait_for_line("stopping on SIG");
         assert_eq!(process.wait(), 0, "{}", process.log());
         let log = process.log();
         let written = log.lines().count() - before;

@@ -1,6 +1,7 @@
 //! Two servers that share one store.
 
 mod derived;
+mod unwritten;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -7,9 +7,11 @@ use std::sync::atomic::AtomicBool;
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXFSZ,
 };
-use signal_hook::flag::register_conditional_default;
+use signal_hook::flag::register_conditional_shutdown;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::signal_name;
+
+use crate::exit::Exit;
 
 /// What a server does on a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +41,8 @@ impl Meaning {
 }
 
 /// Receives signals from now on: to be called before any thread is started, so that none of them is hit by one. A
-/// start that hangs, for want of a lock or of a disk, can be stopped as ever for as long as `is_starting`; other
-/// signals wait for its end.
+/// start that waits or hangs is stopped at once for as long as `is_starting`, as the first process of a container too,
+/// which no signal ends by default; other signals wait for its end.
 pub(super) fn receive(is_starting: &Arc<AtomicBool>) -> io::Result<Signals> {
     let signals = Signals::new(RELOAD.iter().chain(&STOP).chain(&IGNORE))?;
     for signal in REAL_TIME {
@@ -48,7 +50,7 @@ pub(super) fn receive(is_starting: &Arc<AtomicBool>) -> io::Result<Signals> {
         let _ = signals.handle().add_signal(signal);
     }
     for signal in STOP {
-        register_conditional_default(signal, Arc::clone(is_starting))?;
+        register_conditional_shutdown(signal, Exit::Done as i32, Arc::clone(is_starting))?;
     }
     Ok(signals)
 }

@@ -55,6 +55,18 @@ fn free(kind: ThreadKind) -> Vec<i64> {
 }
 
 #[test]
+fn only_metrics_may_listen_and_they_open_no_socket() {
+    for kind in ThreadKind::ALL {
+        let is_metrics = kind == ThreadKind::Metrics;
+        assert_eq!(is_allowed(kind, libc::SYS_listen, ARGUMENTS), is_metrics, "{}", kind.name());
+    }
+    for socket_type in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
+        let arguments = [libc::AF_INET as u64, socket_type as u64, 0, 0, 0, 0];
+        assert!(!is_allowed(ThreadKind::Metrics, libc::SYS_socket, arguments));
+    }
+}
+
+#[test]
 fn what_takes_a_host_over_is_refused_to_every_kind_of_thread() {
     let calls = [
         libc::SYS_execve,
@@ -92,7 +104,6 @@ fn what_takes_a_host_over_is_refused_to_every_kind_of_thread() {
         libc::SYS_settimeofday,
         libc::SYS_ioctl,
         libc::SYS_socketpair,
-        libc::SYS_listen,
     ];
     for kind in ThreadKind::ALL {
         for call in calls {
