@@ -2,15 +2,17 @@
 //!
 //! A server that runs for months writes no flood ([`Causes`]); other commands write all they have to say.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::LazyLock;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use authentick_daemon::causes::{Causes, LeftOut};
-use env_logger::Builder;
+use authentick_daemon::log_queue::LOG;
 use env_logger::fmt::Formatter;
+use env_logger::{Builder, Target, WriteStyle};
 use log::{Level, LevelFilter, Record};
 use serde::Serialize;
 
@@ -28,10 +30,67 @@ pub(crate) fn start(level: LevelFilter) {
     builder(level).format(move |out, record| write_text(out, record, 0, is_journal)).init();
 }
 
+/// How long the end of a server waits for the reader of its log.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether the log goes through its queue.
+static IS_QUEUED: AtomicBool = AtomicBool::new(false);
+
+/// Has the log of this process, and what it prints on standard error, go through a queue from here on, so that a reader
+/// that stands still delays nothing. [`LogQueue::start`](authentick_daemon::log_queue::LogQueue::start) has it written.
+pub(crate) fn queue() {
+    LazyLock::force(&LOG);
+    IS_QUEUED.store(true, Ordering::Relaxed);
+    // The library's hook would wait for the reader, and look for files under RUST_BACKTRACE.
+    std::panic::set_hook(Box::new(|panic| {
+        let name = std::thread::current().name().unwrap_or("unnamed").to_owned();
+        log::error!("thread '{name}' {panic}");
+    }));
+}
+
+/// Leaves a line in the queue; false if there is none.
+pub(crate) fn push(line: &str) -> bool {
+    let is_queued = IS_QUEUED.load(Ordering::Relaxed);
+    if is_queued {
+        LOG.push(line.as_bytes());
+    }
+    is_queued
+}
+
+/// Has what is left in the queue written, as far as it is read within a second.
+pub(crate) fn end() {
+    if IS_QUEUED.load(Ordering::Relaxed) {
+        LOG.start(false);
+        LOG.flush(END_PATIENCE);
+    }
+}
+
+/// Where lines go that are to be queued.
+struct Queue;
+
+impl Write for Queue {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        LOG.push(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Starts the log of a server.
 pub(crate) fn start_for_months(format: LogFormat) {
     let is_journal = is_journal();
-    builder(LevelFilter::Info)
+    let mut builder = builder(LevelFilter::Info);
+    if IS_QUEUED.load(Ordering::Relaxed) {
+        let is_plain = ["NO_COLOR", "RUST_LOG_STYLE"].iter().any(|name| std::env::var_os(name).is_some());
+        if io::stderr().is_terminal() && !is_plain {
+            builder.write_style(WriteStyle::Always);
+        }
+        builder.target(Target::Pipe(Box::new(Queue)));
+    }
+    builder
         .format(move |out, record| {
             // Whoever asks for more with `RUST_LOG` wants all of it. A notice stands for lines that were limited.
             let is_limited = record.level() <= Level::Info && record.target() != NOTICE;

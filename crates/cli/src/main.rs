@@ -37,7 +37,12 @@ fn main() -> ExitCode {
     // The demo's node would warn that nobody vouches for this host's clock, which is no matter there.
     match &arguments.command {
         Command::Demo(_) | Command::Study(_) => journal::start(log::LevelFilter::Error),
-        Command::Serve(serve) => journal::start_for_months(serve.log_format),
+        Command::Serve(serve) => {
+            if !serve.check {
+                journal::queue();
+            }
+            journal::start_for_months(serve.log_format);
+        }
         _ => journal::start(log::LevelFilter::Info),
     }
     let result = match arguments.command {
@@ -68,5 +73,6 @@ fn end(result: Result<Exit, Failure>) -> ExitCode {
             code = failure.exit;
         }
     }
+    journal::end();
     code.into()
 }

@@ -9,6 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, 
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+use crate::journal;
 
 /// The bars that are shown. They stand aside for whatever else is printed.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(|| MultiProgress::with_draw_target(target()));
@@ -91,7 +92,10 @@ pub(crate) fn escaped(json: &str) -> String {
 /// Prints why a command failed, or what else its user must know.
 pub(crate) fn error(message: &str) {
     BARS.suspend(|| {
-        let _ = writeln!(std::io::stderr(), "authentick: {}", printable(message));
+        let line = format!("authentick: {}\n", printable(message));
+        if !journal::push(&line) {
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        }
     });
 }
 

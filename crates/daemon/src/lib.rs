@@ -27,6 +27,7 @@ pub mod keystore;
 mod layout;
 mod leap;
 pub mod lock;
+pub mod log_queue;
 pub mod manager;
 pub mod metrics;
 pub mod node;

@@ -12,6 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::{input, journal, output};
 use authentick_daemon::Config;
 use authentick_daemon::containment::ThreadKind;
+use authentick_daemon::log_queue::LOG;
 use authentick_daemon::manager::Manager;
 use authentick_daemon::node::{self, Ended, Running};
 
@@ -47,8 +48,10 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
     report_panics();
     let config = Config::load(&arguments.config).map_err(|error| linger(begun, LEAST, error))?;
     let mut manager = Manager::find();
+    LOG.start(config.contain);
     let node = node::start_alone(&config, &mut manager)
         .map_err(|error| linger(begun, LEAST.min(config.bind_patience), error))?;
+    LOG.contain(node.containment());
     is_starting.store(false, Ordering::Relaxed);
     tell_addresses(&node);
     let (caught, inbox) = mpsc::channel();

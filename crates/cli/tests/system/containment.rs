@@ -65,7 +65,7 @@ fn may_be_read(process: &Process, user: &str) -> bool {
 }
 
 fn refused_count(server: &Server) -> f64 {
-    let kinds = ["packet", "key-exchange", "public-key", "metrics", "clock", "supervisor", "control"];
+    let kinds = ["packet", "key-exchange", "public-key", "metrics", "clock", "supervisor", "log", "control"];
     let count = |kind| server.metric(&format!("ntp_server_refused_system_calls_total{{thread=\"{kind}\"}}"));
     kinds.into_iter().map(count).sum()
 }
@@ -79,8 +79,8 @@ fn server_that_root_started_keeps_nothing_whoever_it_becomes() {
         let lab = Lab::new();
         set_permissions(lab.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let server = start(&lab.config(&format!("user = \"{user}\""), "ke-workers = 2"));
-        // ntp-0, ke-0, ke-1, metrics, clock, supervisor, signals and the first.
-        assert_contained(&server.process, 8, true);
+        // ntp-0, ke-0, ke-1, metrics, clock, supervisor, log, signals and the first.
+        assert_contained(&server.process, 9, true);
         if user == "nobody" {
             assert!(!may_be_read(&server.process, "65534"), "it is not dumpable");
         }
@@ -110,8 +110,8 @@ fn server_that_was_given_one_capability_drops_it_when_its_port_is_bound() {
             .args(["serve", "--config", config.to_str().unwrap()]),
     );
     server.wait_for_line("serving time on ");
-    // Two workers, clock, supervisor, signals and the first.
-    assert_contained(&server, 6, false);
+    // Two workers, clock, supervisor, log, signals and the first.
+    assert_contained(&server, 7, false);
     assert!(!may_be_read(&server, "65534"), "it is not dumpable");
 }
 

@@ -1,22 +1,65 @@
 //! The log of a server: who reads it, and what cannot flood it.
 
-use std::io::Write;
-use std::net::{TcpStream, UdpSocket};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use authentick_lab::process::{Process, wait_for};
+use authentick_lab::process::{Process, free_port, wait_for};
 
 use crate::lab::{Lab, program, start};
 
 /// Starts a server with standard error in a file, so that it can be named before the server starts. `words` go before
 /// the program's path in a shell that has its arguments.
 fn start_with_log(lab: &Lab, words: &str, more: &[&str]) -> (Process, std::path::PathBuf) {
-    let (config, log) = (lab.config("", ""), lab.path().join("log"));
+    let log = lab.path().join("log");
+    (start_with_log_at(&log, &lab.config("", ""), words, more), log)
+}
+
+fn start_with_log_at(log: &Path, config: &Path, words: &str, more: &[&str]) -> Process {
     let mut command = Command::new("sh");
-    command.arg("-c").arg(format!("exec 2>\"$1\"; shift; {words} exec \"$@\"")).arg("sh").arg(&log);
+    command.arg("-c").arg(format!("exec 2>\"$1\"; shift; {words} exec \"$@\"")).arg("sh").arg(log);
     command.arg(program().path()).arg("serve").arg("--config").arg(config).args(more);
-    (Process::start(&mut command), log)
+    Process::start(&mut command)
+}
+
+/// A pipe with a name, filled to the brim.
+struct StuckLog(File);
+
+impl StuckLog {
+    fn new(path: &Path) -> Self {
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        let options = &mut OpenOptions::new();
+        StuckLog(options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap())
+    }
+
+    fn fill(&mut self) {
+        for piece in [&[b'x'; 4096][..], b"x"] {
+            while self.0.write(piece).map_err(|error| assert_eq!(error.kind(), ErrorKind::WouldBlock)).is_ok()
+            {
+            }
+        }
+    }
+
+    fn read(&mut self) -> String {
+        let mut octets = vec![0; 1 << 20];
+        let count = self.0.read(&mut octets).unwrap_or(0);
+        String::from_utf8_lossy(&octets[..count]).into_owned()
+    }
+}
+
+/// Whether time is served there, and synchronised.
+fn serves(address: SocketAddr) -> bool {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut request = [0; 48];
+    (request[0], request[47]) = (0x23, 1);
+    socket.send_to(&request, address).unwrap();
+    let mut response = [0; 48];
+    socket.recv(&mut response).is_ok_and(|size| size == 48) && response[0] >> 6 != 3
 }
 
 fn lines(log: &Path) -> Vec<String> {
@@ -82,7 +125,7 @@ fn fault_that_comes_back_fills_no_log_and_what_was_left_out_is_told() {
     for _ in 0..COUNT {
         server.signal("-HUP");
         // So that no two of them come as one.
-        std::thread::sleep(std::time::Duration::from_millis(25));
+        std::thread::sleep(Duration::from_millis(25));
     }
     server.signal("-TERM");
     assert_eq!(server.wait(), 0);
@@ -90,6 +133,56 @@ fn fault_that_comes_back_fills_no_log_and_what_was_left_out_is_told() {
     let is_notice =
         |line: &String| line.contains("configuration not changed: ") && line.contains("(20 lines like");
     assert!(lines(&log).iter().any(is_notice), "{:?}", lines(&log));
+}
+
+#[test]
+fn log_that_is_not_read_delays_no_start_reload_or_stop() {
+    let lab = Lab::new();
+    let (address, log) = (SocketAddr::from(([127, 0, 0, 1], free_port())), lab.path().join("log"));
+    let config = lab.config(&format!("listen = [\"{address}\"]"), "");
+    let mut stuck = StuckLog::new(&log);
+    stuck.fill();
+    let mut server = start_with_log_at(&log, &config, "", &[]);
+    wait_for("time while the log is stuck", || serves(address).then_some(()));
+    std::fs::write(&config, "[server]\nlisten = 1\n").unwrap();
+    for _ in 0..3 {
+        server.signal("-HUP");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(serves(address));
+    let began = Instant::now();
+    server.signal("-TERM");
+    assert_eq!(server.wait(), 0);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
+
+#[test]
+fn mistake_ends_a_start_whose_log_is_not_read() {
+    let lab = Lab::new();
+    let (log, config) = (lab.path().join("log"), lab.path().join("wrong.toml"));
+    std::fs::write(&config, "[server]\nlisten = 1\n").unwrap();
+    let mut stuck = StuckLog::new(&log);
+    stuck.fill();
+    assert_eq!(start_with_log_at(&log, &config, "", &[]).wait(), 78);
+}
+
+#[test]
+fn lines_that_waited_for_a_reader_are_written_when_it_reads() {
+    let lab = Lab::new();
+    let (address, log) = (SocketAddr::from(([127, 0, 0, 1], free_port())), lab.path().join("log"));
+    let mut stuck = StuckLog::new(&log);
+    stuck.fill();
+    let config = lab.config(&format!("listen = [\"{address}\"]"), "");
+    let mut server = start_with_log_at(&log, &config, "", &[]);
+    wait_for("time while the log is stuck", || serves(address).then_some(()));
+    let mut written = String::new();
+    wait_for("lines of the start", || {
+        written.push_str(&stuck.read());
+        written.contains("exchanging keys on ").then_some(())
+    });
+    assert!(written.contains("contained: "), "{written}");
+    server.signal("-TERM");
+    assert_eq!(server.wait(), 0);
 }
 
 #[test]

@@ -159,6 +159,9 @@ const FLEET: &[&[Call]] = &[
 /// The sockets that a fleet's thread may open.
 const FLEET_SOCKET: Bound = (libc::SYS_socket, 1, SOCKET_TYPE, libc::SOCK_STREAM as u64);
 
+/// Of the log: standard error, which all may write to, may not take more at once.
+const LOG: &[&[Call]] = &[POLL];
+
 /// Of the threads that hear signals and the end of standard input, and of the first one, which ends the process.
 const CONTROL: &[&[Call]] = &[
     POLL,
@@ -175,6 +178,7 @@ fn lists(kind: ThreadKind) -> &'static [&'static [&'static [Call]]] {
         ThreadKind::Clock => &[ALL, WAITING, CLOCK],
         ThreadKind::Supervisor => &[ALL, WAITING, SUPERVISOR],
         ThreadKind::Fleet => &[ALL, WAITING, FLEET],
+        ThreadKind::Log => &[ALL, WAITING, LOG],
         ThreadKind::Control => &[ALL, WAITING, CONTROL],
     }
 }
@@ -192,6 +196,7 @@ fn rules(kind: ThreadKind) -> BTreeMap<i64, Vec<SeccompRule>> {
         | ThreadKind::PublicKey
         | ThreadKind::Metrics
         | ThreadKind::Supervisor
+        | ThreadKind::Log
         | ThreadKind::Control => None,
     };
     for (call, place, mask, value) in BOUNDS.into_iter().chain(socket).chain([own_end]) {

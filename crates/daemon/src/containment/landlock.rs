@@ -49,6 +49,11 @@ pub(super) fn restrict(readable: &BTreeSet<PathBuf>, config: &Config) -> Result<
     version_of(&status.map_err(|error| error.to_string())?).map(|version| format!("Landlock {version}"))
 }
 
+/// Restricts the calling thread to no file and no port at all.
+pub(super) fn restrict_to_nothing() -> Result<(), RulesetError> {
+    enforce(&BTreeSet::new(), [], &BTreeSet::new(), NEWEST).map(drop)
+}
+
 /// The version that the kernel has.
 pub(super) fn version() -> Result<u32, String> {
     // In a thread that ends at once, as rules apply to the thread that makes them.

@@ -47,13 +47,15 @@ pub enum ThreadKind {
     Supervisor,
     /// Talks to a memcached server that keys are shared through.
     Fleet,
+    /// Writes the log.
+    Log,
     /// Starts and stops the others, and hears signals.
     Control,
 }
 
 impl ThreadKind {
     /// All of them; a kind's index is the data of its filter's traps.
-    pub const ALL: [ThreadKind; 8] = [
+    pub const ALL: [ThreadKind; 9] = [
         ThreadKind::Packet,
         ThreadKind::KeyExchange,
         ThreadKind::PublicKey,
@@ -61,6 +63,7 @@ impl ThreadKind {
         ThreadKind::Clock,
         ThreadKind::Supervisor,
         ThreadKind::Fleet,
+        ThreadKind::Log,
         ThreadKind::Control,
     ];
 
@@ -75,6 +78,7 @@ impl ThreadKind {
             ThreadKind::Clock => "clock",
             ThreadKind::Supervisor => "supervisor",
             ThreadKind::Fleet => "fleet",
+            ThreadKind::Log => "log",
             ThreadKind::Control => "control",
         }
     }
@@ -103,6 +107,7 @@ pub(crate) enum Process {
 /// The filters of a node's threads, and what its process can read.
 #[derive(Clone, Debug)]
 pub struct Containment {
+    process: Process,
     /// By kind; absent if they are off or cannot be had.
     programs: Option<Arc<Vec<Program>>>,
     /// What can be read besides the state directory; absent if there is no limit.
@@ -115,7 +120,7 @@ impl Containment {
     pub(crate) fn begin(config: &Config, process: Process) -> Self {
         if !config.contain {
             log::warn!("not contained: server.containment is \"off\"");
-            return Containment { programs: None, readable: None };
+            return Containment { process: Process::Shared, programs: None, readable: None };
         }
         let mut report = Report::default();
         // Messages name the user, and the user database is out of reach soon.
@@ -136,12 +141,24 @@ impl Containment {
         if process == Process::Own {
             log::info!("{report}");
         }
-        Containment { programs: programs.ok().map(Arc::new), readable }
+        Containment { process, programs: programs.ok().map(Arc::new), readable }
     }
 
     /// Whether the server can still read what a path of the configuration leads to, as far as containment goes.
     pub(crate) fn may_read(&self, path: &Path) -> bool {
         self.readable.as_ref().is_none_or(|readable| landlock::leads_into(readable, path))
+    }
+
+    /// Does for a thread that had started before [`Containment::begin`] what that does for all after it, and
+    /// [`Containment::enter`]. It opens no files from here on.
+    pub(crate) fn enter_late(&self, kind: ThreadKind) {
+        if self.process == Process::Own {
+            // What is missing here is missing in the whole process, and was said of it.
+            let _ = set_no_new_privs(true);
+            let _ = drop_capabilities();
+            let _ = landlock::restrict_to_nothing();
+        }
+        self.enter(kind);
     }
 
     /// Installs the filter of its kind on the calling thread, for good. The thread may not be able to repeat what it
@@ -211,6 +228,11 @@ pub(crate) fn drop_bounding_set(config: &Config, process: Process) {
     if !config.contain || process == Process::Shared {
         return;
     }
+    drop_bounding_capabilities();
+}
+
+/// The same for the calling thread, and those that it starts.
+pub(crate) fn drop_bounding_capabilities() {
     for capability in CapabilitySet::all().iter() {
         // The kernel has fewer than are known here, or more; one that is not allowed to go stays.
         let _ = remove_capability_from_bounding_set(capability);

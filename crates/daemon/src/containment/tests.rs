@@ -15,6 +15,7 @@ use rcgen::{CertificateParams, KeyPair};
 use rustix::process::{Pid, test_kill_process};
 
 use super::*;
+use crate::log_queue::LOG;
 use crate::manager::Manager;
 use crate::node;
 
@@ -107,10 +108,12 @@ fn each_thread_of_a_server_tries_in_vain_what_it_has_no_use_for() {
         own: config.exchange().unwrap().certificates[0].private_key.clone(),
     });
     let before = ThreadKind::ALL.map(ThreadKind::refused_count);
+    LOG.start(true);
     // Of a thread of its own: what a process gives up, a thread gives up for those that it starts, and no others.
     let attempts = thread::scope(|scope| {
         let run = || {
             let node = node::start_alone(&config, &mut Manager::none()).unwrap();
+            LOG.contain(node.containment());
             let end = Instant::now() + PATIENCE;
             while ATTEMPTS.lock().unwrap().len() < ThreadKind::ALL.len() - 1 {
                 assert!(Instant::now() < end, "only {:?}", ATTEMPTS.lock().unwrap());

@@ -22,6 +22,7 @@ use super::counters::{Totals, WorkerCounters, key_uses};
 use crate::antp::AntpState;
 use crate::containment::ThreadKind;
 use crate::fleet::pages;
+use crate::log_queue::LOG;
 use crate::renewal::Reloads;
 use crate::rotator::InForce;
 use crate::shared::{ExchangeState, NtsState, Shared};
@@ -43,6 +44,8 @@ impl Collector for NodeMetrics {
         }
         page.addresses(shared)?;
         page.refusals()?;
+        let help = "Lines of the log that were lost, as standard error was not read";
+        page.counter("ntp_server_log_lines_lost", help, LOG.lost_count())?;
         page.clock(shared)?;
         if let Some(symmetric) = &shared.symmetric {
             page.symmetric(symmetric)?;
