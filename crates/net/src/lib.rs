@@ -12,6 +12,7 @@ pub mod clock;
 pub mod custody;
 pub mod descriptors;
 pub mod engine;
+pub mod fork;
 pub mod inherited;
 pub mod instructions;
 pub mod interface;

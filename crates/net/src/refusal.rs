@@ -35,6 +35,16 @@ pub fn count(kind: usize) -> u64 {
     COUNTS[kind].load(Ordering::Relaxed)
 }
 
+/// Counts a call that another process of this server was refused, as it says.
+pub fn note(kind: usize, call: usize) {
+    if let Some(count) = COUNTS.get(kind) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+    if let Some(word) = CALLS.get(kind).and_then(|words| words.get(call / 64)) {
+        word.fetch_or(1 << (call % 64), Ordering::Relaxed);
+    }
+}
+
 /// The numbers of these calls, each once, in order.
 ///
 /// # Panics
@@ -65,7 +75,7 @@ mod handler {
 
     use std::io;
 
-    use super::{CALLS, COUNTS, Ordering};
+    use super::note;
     use crate::process;
 
     /// asm-generic/siginfo.h: a filter has sent the signal.
@@ -131,12 +141,7 @@ mod handler {
 
     /// Counts a call; returns its result.
     pub(super) fn refuse(kind: usize, call: usize) -> i64 {
-        if let Some(count) = COUNTS.get(kind) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        if let Some(word) = CALLS.get(kind).and_then(|words| words.get(call / 64)) {
-            word.fetch_or(1 << (call % 64), Ordering::Relaxed);
-        }
+        note(kind, call);
         let error = if call == libc::SYS_futex as usize { libc::EAGAIN } else { libc::EPERM };
         -i64::from(error)
     }
