@@ -8,6 +8,7 @@ mod antp;
 mod certificates;
 mod cfnts;
 mod changes;
+mod endpoint;
 mod environment;
 mod exchange;
 mod fleet;
@@ -29,7 +30,6 @@ mod values;
 
 use std::env::VarError;
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +45,7 @@ pub(crate) use self::certificates::is_handed_over;
 pub use self::certificates::{CERTIFICATE_COUNT_MAX, CertificatePair, NAME_COUNT_MAX};
 pub use self::cfnts::Cfnts;
 pub(crate) use self::changes::Changes;
+pub use self::endpoint::{Endpoint, InvalidEndpoint};
 pub use self::exchange::KeyExchange;
 pub use self::fleet::{Fleet, MEMBER_COUNT_MAX, SERVER_COUNT_MAX};
 use self::fragments::{Origins, Sources};
@@ -241,9 +242,9 @@ impl Config {
     }
 
     /// The memcached servers that keys are shared through.
-    pub(crate) fn memcached_servers(&self) -> impl Iterator<Item = SocketAddr> {
+    pub(crate) fn memcached_servers(&self) -> impl Iterator<Item = &Endpoint> {
         let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.servers);
-        of_fleet.chain(self.cfnts().map(|cfnts| &cfnts.server)).copied()
+        of_fleet.chain(self.cfnts().map(|cfnts| &cfnts.server))
     }
 
     /// The files that this came from. Where they cannot be listed, the first one.

@@ -30,6 +30,7 @@ pub mod lock;
 pub mod log_queue;
 pub mod manager;
 pub mod metrics;
+pub mod names;
 pub mod node;
 mod policy;
 mod preflight;

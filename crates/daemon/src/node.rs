@@ -47,12 +47,13 @@ use crate::layout::Layout;
 use crate::leap::LeapKeeper;
 use crate::manager::Manager;
 use crate::metrics::Exporter;
-use crate::metrics::counters::{Totals, WorkerCounters};
+use crate::metrics::counters::{Counter, Totals, WorkerCounters};
 use crate::metrics::spans::SpanRing;
+use crate::names::{NameLookups, ServerAddresses};
 use crate::policy;
 pub use crate::preflight::check;
 use crate::preflight::{self, state_error};
-use crate::reference::{self, Watcher};
+use crate::reference::Watcher;
 use crate::rotator::Rotator;
 use crate::send_buffer;
 use crate::shared::{ExchangeState, NtsState, Shared};
@@ -126,16 +127,21 @@ pub fn start(config: &Config) -> Result<Running, StartError> {
 /// # Errors
 /// What keeps it from serving.
 pub fn start_on(host: &Host, config: &Config) -> Result<Running, StartError> {
-    start_in(Process::Shared, host, config, &mut Manager::none())
+    start_in(Process::Shared, host, config, &mut Manager::none(), NameLookups::by_threads(config))
 }
 
 /// Starts a node in a process of its own, which from here on can do little else: see [`containment`]. The calling
-/// thread must be the only one. The service manager keeps its sockets, but is not told anything else.
+/// thread must be the only one, but for that of the log. The service manager keeps its sockets, but is not told
+/// anything else; `names` were begun before.
 ///
 /// # Errors
 /// What keeps it from serving.
-pub fn start_alone(config: &Config, manager: &mut Manager) -> Result<Running, StartError> {
-    start_in(Process::Own, &Host::of(config), config, manager)
+pub fn start_alone(
+    config: &Config,
+    manager: &mut Manager,
+    names: NameLookups,
+) -> Result<Running, StartError> {
+    start_in(Process::Own, &Host::of(config), config, manager, names)
 }
 
 fn start_in(
@@ -143,14 +149,14 @@ fn start_in(
     host: &Host,
     config: &Config,
     manager: &mut Manager,
+    mut names: NameLookups,
 ) -> Result<Running, StartError> {
     background::raise_descriptor_limit();
     let layout = Layout::of(config)?;
     let secrets = Secrets::read(config)?;
-    let upstream = reference::addresses(&config.reference)
-        .map_err(|error| StartError::System("find the address of server.reference.upstream", error))?;
+    let upstream = names.upstream(config);
     preflight::check_listen(config)?;
-    preflight::check_reference(config, &upstream)?;
+    preflight::check_reference(config, upstream.as_ref().map_or(&[], ServerAddresses::known))?;
     preflight::warn_of_strangers(config);
     addresses::remarks(config).iter().for_each(|remark| log::warn!("{remark}"));
     let user = identity::server_user(config)?;
@@ -194,7 +200,7 @@ fn start_in(
     if let Some(listener) = ports.metrics {
         node.start_exporter(listener)?;
     }
-    node.start_links()?;
+    node.start_links(&mut names)?;
     node.start_watch(watcher)?;
     node.start_supervisor(supervisor, inbox)?;
     Ok(node)
@@ -260,12 +266,13 @@ fn take_up(
     containment: &Containment,
     worker_count: usize,
     addresses: ServedAddresses,
-    upstream: Vec<SocketAddr>,
+    upstream: Option<ServerAddresses>,
 ) -> Result<(Supervisor, Watcher), StartError> {
     let Host { clock, stores } = host;
     let leaps = LeapKeeper::start(config, Instant::now())?;
     let list = leaps.as_ref().map_or_else(Default::default, LeapKeeper::in_force);
-    let mut watcher = Watcher::new(&config.reference, upstream, list, Arc::clone(clock), entropy()?);
+    let listen = config.listen.clone();
+    let mut watcher = Watcher::new(&config.reference, upstream, listen, list, Arc::clone(clock), entropy()?);
     let mut entropy = entropy()?;
     stores.know(secrets.master);
     let (mut nts, mut cookie_keys) = (None, None);
@@ -309,6 +316,7 @@ fn take_up(
         workers: (0..worker_count).map(|_| WorkerCounters::new(clock.boot_ns())).collect(),
         spans: spans.map(|metrics| Arc::new(SpanRing::new(metrics.span_clients.clone(), metrics.span_every))),
         started: Instant::now(),
+        reloads: Counter::default(),
     });
     let keys = Kept { cookie_keys, state_keys, keeper };
     let supervisor = Supervisor::new(config.clone(), shared, keys, leaps, entropy, containment.clone());
@@ -349,6 +357,7 @@ impl Running {
     /// Reads certificates, private keys, cookie keys, state keys and symmetric keys again, and calls `done` then. What
     /// cannot be read stays as it was, and is logged.
     pub fn reload(&self, done: impl FnOnce() + Send + 'static) {
+        self.shared.reloads.count();
         // A supervisor that is gone has already been reported by `is_sound`.
         let _ = self.commands.send(Command::Reload(Box::new(done)));
     }
@@ -509,17 +518,19 @@ impl Running {
     }
 
     /// Starts the threads that talk to memcached, each to one server.
-    fn start_links(&mut self) -> Result<(), StartError> {
+    fn start_links(&mut self, names: &mut NameLookups) -> Result<(), StartError> {
         let shared = Arc::clone(&self.shared);
         if let Some(fleet) = &shared.fleet {
             for index in 0..fleet.links.len() {
-                let link = fleet.link(index, entropy()?, self.commands.clone());
+                let addresses = names.addresses("fleet.servers", &fleet.links[index].server);
+                let link = fleet.link(index, addresses, entropy()?, self.commands.clone());
                 let containment = self.containment.clone();
                 self.spawn(format!("fleet-{index}"), move || link.run(&containment))?;
             }
         }
         let Some(cfnts) = &shared.cfnts else { return Ok(()) };
-        let (link, containment) = (cfnts.link(entropy()?), self.containment.clone());
+        let addresses = names.addresses("nts.cookie-keys.server", &cfnts.counters().post.server);
+        let (link, containment) = (cfnts.link(addresses, entropy()?), self.containment.clone());
         self.spawn("cfnts".to_owned(), move || link.run(&containment))
     }
 

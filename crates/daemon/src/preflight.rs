@@ -23,6 +23,7 @@ use crate::hand_over;
 use crate::identity::{self, PemFile, let_read, server_user};
 use crate::keystore::{KeyKind, Master, StoreError, Stores};
 use crate::leap;
+use crate::names::ServerAddresses;
 use crate::reference;
 use crate::rotator::first_of_derived;
 use crate::send_buffer;
@@ -44,6 +45,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         log::warn!("{shortage}");
     }
     try_reference(config)?;
+    try_names(config);
     warn_of_strangers(config);
     let remarks = addresses::remarks(config).into_iter().chain(addresses::remarks_on_missing(config));
     remarks.for_each(|remark| log::warn!("{remark}"));
@@ -188,10 +190,10 @@ pub(crate) const fn needs_directory(config: &Config) -> bool {
 fn try_reference(config: &Config) -> Result<(), ConfigError> {
     match &config.reference {
         Reference::Upstream(name) => {
-            match (reference::addresses(&config.reference), Entropy::from_system()) {
+            match (ServerAddresses::look_up(name), Entropy::from_system()) {
                 (Ok(addresses), Ok(mut entropy)) => {
-                    check_reference(config, &addresses)?;
-                    reference::try_upstream(name, &addresses, &mut entropy);
+                    check_reference(config, addresses.known())?;
+                    reference::try_upstream(name, addresses.known(), &mut entropy);
                 }
                 // Not a mistake for good: a host has no resolver before it has a network.
                 (Err(error), _) | (_, Err(error)) => {
@@ -204,6 +206,17 @@ fn try_reference(config: &Config) -> Result<(), ConfigError> {
         }
     }
     Ok(())
+}
+
+/// Says which names of memcached servers are not known now.
+fn try_names(config: &Config) {
+    for server in config.memcached_servers() {
+        if let Err(error) = ServerAddresses::look_up(server) {
+            log::warn!(
+                "memcached {server}: name lookup failed: {error}; check the name, and that this host's resolver works"
+            );
+        }
+    }
 }
 
 /// Says what strangers who watch a server take for a fault.
@@ -255,7 +268,7 @@ pub(crate) fn check_reference(config: &Config, addresses: &[SocketAddr]) -> Resu
 }
 
 /// Whether packets to `upstream` reach a listener on `listen`.
-fn is_same(listen: &ListenAddress, upstream: SocketAddr) -> bool {
+pub(crate) fn is_same(listen: &ListenAddress, upstream: SocketAddr) -> bool {
     let (here, there) = (listen.ip(), upstream.ip());
     // An address of this host is one that can be bound.
     let is_ours = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
@@ -334,7 +347,7 @@ mod tests {
             );
             let config = Config::parse(Path::new("test.toml"), &text);
             let Ok(config) = config else { continue };
-            let result = check_reference(&config, &reference::addresses(&config.reference).unwrap());
+            let result = check_reference(&config, &[upstream.parse().unwrap()]);
             assert_eq!(result.is_err(), is_itself, "{listen} {upstream}");
             if let Err(error) = result {
                 let message = error.to_string();

@@ -2,9 +2,9 @@
 
 mod upstream;
 
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use authentick_crypto::Entropy;
@@ -17,13 +17,17 @@ use thiserror::Error;
 
 use self::upstream::{Answer, Trust};
 use crate::clock::{HostClock, SystemClock};
-use crate::config::Reference;
+use crate::config::{Endpoint, ListenAddress, Reference};
 use crate::leap::LeapSeconds;
+use crate::names::ServerAddresses;
+use crate::preflight::is_same;
 
 /// From this stratum on, the NTP pool's monitors score a server down, and clients prefer others.
 const STRATUM_DISTANT: u8 = 8;
 /// The middle of the era that this host's clock is in: 2026.
 const ERA_PIVOT: i64 = 1_767_225_600;
+/// How long a start waits for the address of an upstream: that of this host takes a file alone.
+const NAME_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Why nobody vouches for the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -34,6 +38,9 @@ enum Lost {
     /// The kernel does not tell.
     #[error("the kernel does not tell whether this host's clock is synchronised")]
     KernelSilent,
+    /// The upstream has no address.
+    #[error("the upstream's name has no address yet")]
+    Unresolved,
     /// The upstream does not answer.
     #[error("the upstream does not answer")]
     Silent,
@@ -75,22 +82,8 @@ pub(crate) fn distant(stratum: u8, reference: &Reference) -> Option<String> {
     })
 }
 
-/// The addresses of the upstream; none if there is no upstream. A name is looked up once, before the server gives up
-/// what that takes.
-///
-/// # Errors
-/// If the name has none, or they are not found.
-pub(crate) fn addresses(reference: &Reference) -> io::Result<Vec<SocketAddr>> {
-    let Reference::Upstream(name) = reference else { return Ok(Vec::new()) };
-    let addresses: Vec<SocketAddr> = name.to_socket_addrs()?.collect();
-    match addresses.is_empty() {
-        true => Err(io::Error::new(io::ErrorKind::NotFound, "it has no address")),
-        false => Ok(addresses),
-    }
-}
-
 /// Asks an upstream once, and says if none of its addresses answers.
-pub(crate) fn try_upstream(name: &str, addresses: &[SocketAddr], entropy: &mut Entropy) {
+pub(crate) fn try_upstream(name: &Endpoint, addresses: &[SocketAddr], entropy: &mut Entropy) {
     let is_silent =
         |address: &SocketAddr| matches!(upstream::ask(*address, entropy, &SystemClock), Answer::Silence);
     if addresses.iter().all(is_silent) {
@@ -106,9 +99,10 @@ pub(crate) struct Watcher {
     entropy: Entropy,
     /// What is known about an upstream.
     trust: Trust,
-    /// The upstream's addresses, and which of them is asked.
-    addresses: Vec<SocketAddr>,
-    asked: usize,
+    /// The upstream's addresses, if there is one.
+    addresses: Option<ServerAddresses>,
+    /// Where this server is, which is no upstream of its own.
+    listen: Vec<ListenAddress>,
     leaps: Arc<ArcSwap<LeapSeconds>>,
     precision: i8,
     /// What was logged last: whether somebody vouches, or why not.
@@ -116,32 +110,27 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// `addresses` are those of the upstream, if there is one; `leaps` is the list that an asserted clock announces
-    /// leap seconds by.
+    /// `addresses` are those of the upstream, if there is one, and `listen` those of this server; `leaps` is the list
+    /// that an asserted clock announces leap seconds by.
     pub(crate) fn new(
         reference: &Reference,
-        addresses: Vec<SocketAddr>,
+        addresses: Option<ServerAddresses>,
+        listen: Vec<ListenAddress>,
         leaps: Arc<ArcSwap<LeapSeconds>>,
         clock: Arc<dyn HostClock>,
         entropy: Entropy,
     ) -> Self {
-        match reference {
-            Reference::Asserted { stratum, .. } if clock.kernel() == KernelClock::Unsynchronised => {
-                log::warn!(
-                    "the kernel says that this host's clock is not synchronised; it is served as stratum {stratum} \
-                     all the same, as server.reference says"
-                );
-            }
-            Reference::Upstream(name)
-                if !addresses.iter().all(|address| address.ip().to_canonical().is_loopback()) =>
-            {
-                log::warn!(
-                    "server.reference.upstream: {name} is no loopback address; its word is taken for this host's \
-                     clock only while the two agree. To follow another host, run a daemon here that keeps the clock, \
-                     and name that"
-                );
-            }
-            Reference::Asserted { .. } | Reference::Kernel { .. } | Reference::Upstream(_) => {}
+        if let Reference::Asserted { stratum, .. } = reference
+            && clock.kernel() == KernelClock::Unsynchronised
+        {
+            log::warn!(
+                "the kernel says that this host's clock is not synchronised; it is served as stratum {stratum} \
+                 all the same, as server.reference says"
+            );
+        }
+        if let Some(addresses) = &addresses {
+            warn_of_distance(addresses);
+            addresses.wait(NAME_PATIENCE);
         }
         Watcher {
             reference: reference.clone(),
@@ -149,16 +138,50 @@ impl Watcher {
             entropy,
             trust: Trust::new(),
             addresses,
-            asked: 0,
+            listen,
             leaps,
             precision: clock::precision(),
             told: None,
         }
     }
 
+    /// Has the upstream's name looked up, as SIGHUP wants it.
+    pub(crate) fn look_up_again(&mut self) {
+        if let Some(addresses) = &mut self.addresses {
+            addresses.want_again(Instant::now());
+        }
+    }
+
+    /// Takes up what was found of the upstream's name, and has it looked up while there is no address that answers;
+    /// returns the address to ask.
+    fn resolve(&mut self) -> Option<SocketAddr> {
+        let Watcher { addresses, trust, clock, listen, .. } = self;
+        let (addresses, now) = (addresses.as_mut()?, Instant::now());
+        let is_silent = trust.is_silent(clock.kernel(), clock.boot());
+        if is_silent {
+            addresses.want(now);
+        }
+        if addresses.receive(now, !is_silent) {
+            let server = addresses.server().clone();
+            addresses.retain(|address| {
+                let is_own = listen.iter().any(|listen| is_same(listen, *address));
+                if is_own {
+                    log::error!(
+                        "server.reference.upstream = \"{server}\": {address} is not asked: this is the server itself; \
+                         name the daemon that keeps this host's clock, on a port of its own (chrony: \"port 11123\")"
+                    );
+                }
+                !is_own
+            });
+            warn_of_distance(addresses);
+            trust.hasten();
+        }
+        addresses.current()
+    }
+
     /// The state of the clock now. Asks a local daemon if it is time to; that takes up to half a second.
     pub(crate) fn look(&mut self) -> Snapshot {
-        let (clock, precision) = (&*self.clock, self.precision);
+        let (clock, precision) = (Arc::clone(&self.clock), self.precision);
         let verdict = match self.reference {
             Reference::Asserted { stratum, id } => {
                 let now = clock.now();
@@ -169,21 +192,26 @@ impl Watcher {
             Reference::Kernel { stratum, id } => {
                 kernel((stratum, id), clock.kernel(), precision, clock.now())
             }
-            Reference::Upstream(_) => {
-                if self.trust.is_due(clock.boot()) {
-                    let address = self.addresses[self.asked];
-                    let answer = upstream::ask(address, &mut self.entropy, clock);
-                    if matches!(answer, Answer::Silence) && !self.trust.is_good() {
-                        // A name has several, and the daemon need not be at all of them.
-                        self.asked = (self.asked + 1) % self.addresses.len();
-                    }
-                    self.trust.take(answer, precision, clock.now(), clock.boot());
-                }
-                self.trust.verdict(clock.kernel(), clock.boot())
-            }
+            Reference::Upstream(_) => self.ask_upstream(),
         };
         self.tell(verdict);
         verdict.unwrap_or_else(|_| Snapshot::unsynchronised(precision))
+    }
+
+    fn ask_upstream(&mut self) -> Result<Snapshot, Lost> {
+        let Some(address) = self.resolve() else { return Err(Lost::Unresolved) };
+        let (clock, precision) = (&*self.clock, self.precision);
+        if self.trust.is_due(clock.boot()) {
+            let answer = upstream::ask(address, &mut self.entropy, clock);
+            self.trust.take(answer, precision, clock.now(), clock.boot());
+            if self.trust.is_silent(clock.kernel(), clock.boot())
+                && let Some(addresses) = &mut self.addresses
+            {
+                // A name has several, and the daemon need not be at all of them.
+                addresses.pass_over();
+            }
+        }
+        self.trust.verdict(clock.kernel(), clock.boot())
     }
 
     /// Logs a change.
@@ -218,6 +246,17 @@ impl Watcher {
         {
             log::warn!("{words}");
         }
+    }
+}
+
+/// Warns of an upstream on another host.
+fn warn_of_distance(addresses: &ServerAddresses) {
+    if !addresses.known().iter().all(|address| address.ip().to_canonical().is_loopback()) {
+        log::warn!(
+            "server.reference.upstream: {} is no loopback address; its word is taken for this host's clock only while \
+             the two agree. To follow another host, run a daemon here that keeps the clock, and name that",
+            addresses.server()
+        );
     }
 }
 
@@ -264,8 +303,12 @@ mod tests {
     const LOCAL: (u8, ReferenceId) = (3, ReferenceId(*b"LOCL"));
 
     fn watcher(reference: &Reference, leaps: LeapSeconds) -> Watcher {
-        let (addresses, leaps) = (addresses(reference).unwrap(), Arc::new(ArcSwap::from_pointee(leaps)));
-        Watcher::new(reference, addresses, leaps, Arc::new(SystemClock), Entropy::from_seed(1))
+        let addresses = match reference {
+            Reference::Upstream(server) => Some(ServerAddresses::look_up(server).unwrap()),
+            Reference::Asserted { .. } | Reference::Kernel { .. } => None,
+        };
+        let leaps = Arc::new(ArcSwap::from_pointee(leaps));
+        Watcher::new(reference, addresses, vec![], leaps, Arc::new(SystemClock), Entropy::from_seed(1))
     }
 
     #[test]
@@ -283,23 +326,33 @@ mod tests {
     #[test]
     fn silent_upstream_is_not_trusted() {
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let reference = Reference::Upstream(silent.local_addr().unwrap().to_string());
+        let reference = Reference::Upstream(silent.local_addr().unwrap().into());
         assert_eq!(watcher(&reference, LeapSeconds::default()).look().leap, Leap::Unsynchronised);
     }
 
     #[test]
-    fn name_stands_for_all_of_its_addresses_and_those_that_are_silent_are_passed_over() {
+    fn silent_address_of_a_name_is_passed_over() {
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = silent.local_addr().unwrap().port();
-        let reference = Reference::Upstream(format!("localhost:{port}"));
-        let found = addresses(&reference).unwrap();
-        assert!(found.contains(&silent.local_addr().unwrap()), "{found:?}");
-        let mut watcher = watcher(&reference, LeapSeconds::default());
-        watcher.addresses = vec![silent.local_addr().unwrap(), "127.0.0.2:9".parse().unwrap()];
+        let server: Endpoint = format!("localhost:{port}").parse().unwrap();
+        let mut addresses = ServerAddresses::look_up(&server).unwrap();
+        assert!(addresses.known().contains(&silent.local_addr().unwrap()), "{addresses:?}");
+        addresses.retain(SocketAddr::is_ipv4);
+        let mut watcher = watcher(&Reference::Upstream(server), LeapSeconds::default());
+        watcher.addresses = Some(addresses);
         watcher.look();
-        assert_eq!(watcher.asked, 1);
-        assert!(addresses(&Reference::Upstream("no-such-name.invalid:123".to_owned())).is_err());
-        assert_eq!(addresses(&Reference::KERNEL).unwrap(), []);
+        assert_eq!(watcher.told, Some(Some(Lost::Silent)));
+        assert!(ServerAddresses::look_up(&"no-such-name.invalid:123".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn name_without_an_address_is_not_trusted() {
+        let server: Endpoint = "ntp.example.net:123".parse().unwrap();
+        let mut watcher = watcher(&Reference::KERNEL, LeapSeconds::default());
+        watcher.addresses = Some(ServerAddresses::from(server.clone()));
+        watcher.reference = Reference::Upstream(server);
+        assert_eq!(watcher.look().leap, Leap::Unsynchronised);
+        assert_eq!(watcher.told, Some(Some(Lost::Unresolved)));
     }
 
     //= rfc5905#7.3-2
@@ -315,7 +368,7 @@ mod tests {
     #[test]
     fn distant_stratum_is_told_of_with_the_remedy_for_its_reference() {
         assert!(distant(10, &Reference::KERNEL).is_some_and(|words| words.contains("kernel = true")));
-        assert!(distant(8, &Reference::Upstream("a:1".to_owned())).is_some());
+        assert!(distant(8, &Reference::Upstream("a:1".parse().unwrap())).is_some());
         assert_eq!(distant(7, &Reference::KERNEL), None);
     }
 }

@@ -20,7 +20,7 @@ use crate::fleet::FleetState;
 use crate::heartbeat::{Heartbeat, Looked};
 use crate::keystore::CfntsStore;
 use crate::leap::LeapSeconds;
-use crate::metrics::counters::{KeCounters, WorkerCounters};
+use crate::metrics::counters::{Counter, KeCounters, WorkerCounters};
 use crate::metrics::spans::SpanRing;
 use crate::rotator;
 use crate::symmetric::keeper::SymmetricState;
@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) workers: Vec<WorkerCounters>,
     pub(crate) spans: Option<Arc<SpanRing>>,
     pub(crate) started: Instant,
+    /// Times that SIGHUP was obeyed.
+    pub(crate) reloads: Counter,
 }
 
 /// The state of Network Time Security.

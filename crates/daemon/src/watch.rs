@@ -18,8 +18,12 @@ pub(crate) struct Watch {
 impl Watch {
     /// Works until the other end of `stop` is dropped.
     pub(crate) fn run(mut self, stop: &Receiver<()>) {
-        let (mut is_hanging, mut retired) = (false, Retired::default());
+        let (mut is_hanging, mut retired, mut reloads) = (false, Retired::default(), 0);
         while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(TICK) {
+            let reloads_now = self.shared.reloads.get();
+            if std::mem::replace(&mut reloads, reloads_now) != reloads_now {
+                self.watcher.look_up_again();
+            }
             let snapshot = self.watcher.look();
             let boot_ns = self.shared.clock.boot_ns();
             retired.replace(&self.shared.looked, Arc::new(Looked::new(snapshot, boot_ns)));

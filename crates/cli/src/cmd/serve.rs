@@ -14,6 +14,7 @@ use authentick_daemon::Config;
 use authentick_daemon::containment::ThreadKind;
 use authentick_daemon::log_queue::LOG;
 use authentick_daemon::manager::Manager;
+use authentick_daemon::names::NameLookups;
 use authentick_daemon::node::{self, Ended, Running};
 
 use self::signals::Meaning;
@@ -45,11 +46,12 @@ pub(crate) fn run(arguments: &Serve) -> Result<Exit, Failure> {
     let begun = Instant::now();
     let is_starting = Arc::new(AtomicBool::new(true));
     let mut signals = signals::receive(&is_starting).map_err(|error| linger(begun, LEAST, error))?;
-    report_panics();
     let config = Config::load(&arguments.config).map_err(|error| linger(begun, LEAST, error))?;
+    // Before any thread is started, as it forks.
+    let names = NameLookups::by_process(&config);
     let mut manager = Manager::find();
     LOG.start(config.contain);
-    let node = node::start_alone(&config, &mut manager)
+    let node = node::start_alone(&config, &mut manager, names)
         .map_err(|error| linger(begun, LEAST.min(config.bind_patience), error))?;
     LOG.contain(node.containment());
     is_starting.store(false, Ordering::Relaxed);
@@ -123,17 +125,6 @@ fn linger(begun: Instant, least: Duration, error: impl Into<Failure>) -> Failure
         std::thread::sleep(rest);
     }
     failure
-}
-
-/// Logs a panic in one line. A backtrace would be read from files, which a contained thread may not open: its filter
-/// would count an intruder.
-fn report_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        let thread = std::thread::current();
-        let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let message = panic.payload_as_str().unwrap_or("a value that is no text");
-        log::error!("thread {} panicked at {place}: {message}", thread.name().unwrap_or("without a name"));
-    }));
 }
 
 fn stop(manager: &Manager, node: Running) -> Result<Exit, Failure> {

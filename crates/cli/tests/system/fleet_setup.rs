@@ -85,7 +85,11 @@ fn mistakes_in_the_configuration_of_a_fleet_are_exit_78() {
         ("redis", &[][..], &["nts.cookie-keys.store = \"redis\"", "no such key store", "\"memcached\""][..]),
         ("file", &[], &["fleet: without effect", "store = \"memcached\"", "or remove [fleet]"]),
         ("memcached", &["servers = []"], &["fleet.servers", "no server", "name at least one memcached"]),
-        ("memcached", &["servers = [\"memcached\"]"], &["fleet.servers", "no IP address", "ADDRESS:PORT"]),
+        (
+            "memcached",
+            &["servers = [\"memcached\"]"],
+            &["fleet.servers", "expected ADDRESS:PORT or NAME:PORT"],
+        ),
         (
             "memcached",
             &["members = [\"a\", \"b\", \"a\"]"],

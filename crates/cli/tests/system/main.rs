@@ -28,6 +28,7 @@ mod logs;
 mod mac;
 mod manifests;
 mod measured;
+mod names;
 mod neighbours;
 mod ntpsec;
 mod operator;

@@ -1,12 +1,11 @@
 //! `nts.cookie-keys` where the keys are in CFNTS's layout: one value for each hour in a memcached, and a master key
 //! that makes a key of it.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::nts::COOKIE_KEYS;
-use super::{ConfigError, Resolver, raw};
+use super::{ConfigError, Endpoint, Resolver, raw};
 
 const SERVER: &str = "nts.cookie-keys.server";
 const MASTER_KEY: &str = "nts.cookie-keys.master-key";
@@ -15,7 +14,7 @@ const MASTER_KEY: &str = "nts.cookie-keys.master-key";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cfnts {
     /// The memcached. There is one, as it alone decides which of two values for an hour counts.
-    pub server: SocketAddr,
+    pub server: Endpoint,
     /// The file whose octets are the master key, as CFNTS's `cookie_key_file`.
     pub master_key: PathBuf,
 }
@@ -47,17 +46,13 @@ impl Resolver<'_> {
         let Some(server) = &raw.server else {
             return Err(self.wrong(SERVER, "", "missing, and the keys are to be read there", example));
         };
-        let address = self.memcached(server);
-        let Some(address) = address else {
-            let remedy = "write ADDRESS:PORT of a memcached, as in \"192.0.2.9:11211\"";
-            return Err(self.wrong(SERVER, server, "no IP address and port of a server", remedy));
-        };
+        let server = self.memcached(SERVER, server)?;
         let Some(master) = &raw.master_key else {
             let remedy = "name the file that is cookie_key_file to CFNTS, or 16 random octets in a file, the same \
                           on all hosts";
             return Err(self.wrong(MASTER_KEY, "", "missing, and memcached has no keys without it", remedy));
         };
-        Ok(Cfnts { server: address, master_key: self.absolute(MASTER_KEY, master)? })
+        Ok(Cfnts { server, master_key: self.absolute(MASTER_KEY, master)? })
     }
 
     /// Refuses what only CFNTS's layout needs, where the keys are in another one.
@@ -72,9 +67,15 @@ impl Resolver<'_> {
         self.refuse_given(&given, &problem, remedy)
     }
 
-    /// The address of a memcached; `None` if the text is none of a server.
-    pub(super) fn memcached(&self, text: &str) -> Option<SocketAddr> {
-        let address: SocketAddr = text.parse().ok()?;
-        (address.port() != 0 && !address.ip().is_unspecified()).then_some(address)
+    /// A memcached that `key` names.
+    pub(super) fn memcached(&self, key: &str, text: &str) -> Result<Endpoint, ConfigError> {
+        let is_reachable = |server: &Endpoint| match server {
+            Endpoint::Address(address) => address.port() != 0 && !address.ip().is_unspecified(),
+            Endpoint::Name { .. } => true,
+        };
+        text.parse().ok().filter(is_reachable).ok_or_else(|| {
+            let remedy = "write ADDRESS:PORT or NAME:PORT of a memcached, as in \"192.0.2.9:11211\"";
+            self.wrong(key, text, "invalid server: expected ADDRESS:PORT or NAME:PORT", remedy)
+        })
     }
 }

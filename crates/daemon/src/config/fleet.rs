@@ -1,13 +1,12 @@
 //! `[fleet]`: the servers that share keys with this one, and the store between them.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use authentick_fleet::{Name, Start};
 
 use super::keys::RotatingKeys;
-use super::{ConfigError, Resolver, raw};
+use super::{ConfigError, Endpoint, Resolver, raw};
 
 /// Nodes of a fleet, at most.
 pub const MEMBER_COUNT_MAX: usize = 64;
@@ -24,7 +23,7 @@ pub struct Fleet {
     /// The names of all nodes, this one included.
     pub members: Vec<Name>,
     /// The servers that keep what nodes say, at least one.
-    pub servers: Vec<SocketAddr>,
+    pub servers: Vec<Endpoint>,
     /// The file of seal keys.
     pub seal_keys: PathBuf,
     /// Whether this node rotates the keys.
@@ -123,7 +122,7 @@ impl Resolver<'_> {
         Ok(members)
     }
 
-    fn servers(&self, texts: &[String]) -> Result<Vec<SocketAddr>, ConfigError> {
+    fn servers(&self, texts: &[String]) -> Result<Vec<Endpoint>, ConfigError> {
         const KEY: &str = "fleet.servers";
         let remedy = "name at least one memcached, as in servers = [\"192.0.2.9:11211\"]";
         if texts.is_empty() {
@@ -135,14 +134,11 @@ impl Resolver<'_> {
         }
         let mut servers = Vec::with_capacity(texts.len());
         for text in texts {
-            let Some(address) = self.memcached(text) else {
-                let remedy = "write ADDRESS:PORT of a memcached, as in \"192.0.2.9:11211\"";
-                return Err(self.wrong(KEY, text, "no IP address and port of a server", remedy));
-            };
-            if servers.contains(&address) {
-                return Err(self.wrong(KEY, address, "listed twice", "remove one of them"));
+            let server = self.memcached(KEY, text)?;
+            if servers.contains(&server) {
+                return Err(self.wrong(KEY, server, "listed twice", "remove one of them"));
             }
-            servers.push(address);
+            servers.push(server);
         }
         Ok(servers)
     }

@@ -1,6 +1,5 @@
 //! `[server]`: where and how time is served, and what vouches for it.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use authentick_net::engine::BATCH_SIZE;
 use authentick_wire::header::ReferenceId;
 
-use super::{Config, ConfigError, Resolver, raw};
+use super::{Config, ConfigError, Endpoint, InvalidEndpoint, Resolver, raw};
 use crate::keystore::StateDirectory;
 
 const LISTEN: &str = "server.listen";
@@ -42,7 +41,7 @@ pub enum Reference {
         id: ReferenceId,
     },
     /// A local daemon that keeps the clock, asked by NTP: `ADDRESS:PORT` or `NAME:PORT`.
-    Upstream(String),
+    Upstream(Endpoint),
 }
 
 impl Reference {
@@ -185,25 +184,10 @@ impl Resolver<'_> {
     }
 
     fn upstream(&self, text: &str) -> Result<Reference, ConfigError> {
-        let is_name = text.rsplit_once(':').is_some_and(|(name, port)| {
-            let is_label = |label: &str| {
-                (1..=63).contains(&label.len())
-                    && label
-                        .bytes()
-                        .all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'))
-            };
-            name.len() <= 253
-                && name.strip_suffix('.').unwrap_or(name).split('.').all(is_label)
-                && port.parse::<u16>().is_ok_and(|port| port != 0)
-        });
-        match is_name || text.parse::<SocketAddr>().is_ok() {
-            true => Ok(Reference::Upstream(text.to_owned())),
-            false => {
-                let remedy =
-                    "write ADDRESS:PORT or NAME:PORT, as in \"127.0.0.1:11123\" or \"localhost:11123\"";
-                Err(self.wrong("server.reference.upstream", text, "no address and port", remedy))
-            }
-        }
+        text.parse().map(Reference::Upstream).map_err(|error: InvalidEndpoint| {
+            let remedy = "write ADDRESS:PORT or NAME:PORT, as in \"127.0.0.1:11123\" or \"localhost:11123\"";
+            self.wrong("server.reference.upstream", text, format!("no address and port: {error}"), remedy)
+        })
     }
 
     /// Leap seconds are announced by a list where nobody else says when they come.

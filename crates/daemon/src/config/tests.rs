@@ -352,12 +352,12 @@ fn mistakes_of_a_fleet_are_named() {
         (&members, &["fleet.members = \"65\"", "too many nodes", "at most 64"]),
         ("servers = []", &["fleet.servers = \"[]\"", "no server", "\"192.0.2.9:11211\"]"]),
         (
-            "servers = [\"memcached:11211\"]",
-            &["fleet.servers = \"memcached:11211\"", "no IP", "ADDRESS:PORT"],
+            "servers = [\"memcached\"]",
+            &["fleet.servers = \"memcached\"", "expected ADDRESS:PORT or NAME:PORT"],
         ),
-        ("servers = [\"192.0.2.9\"]", &["fleet.servers", "\"192.0.2.9\"", "no IP address and port"]),
-        ("servers = [\"192.0.2.9:0\"]", &["fleet.servers", "\"192.0.2.9:0\"", "no IP address and port"]),
-        ("servers = [\"[::]:11211\"]", &["fleet.servers", "\"[::]:11211\"", "no IP address and port"]),
+        ("servers = [\"192.0.2.9\"]", &["fleet.servers", "\"192.0.2.9\"", "expected ADDRESS:PORT"]),
+        ("servers = [\"192.0.2.9:0\"]", &["fleet.servers", "\"192.0.2.9:0\"", "expected ADDRESS:PORT"]),
+        ("servers = [\"[::]:11211\"]", &["fleet.servers", "\"[::]:11211\"", "expected ADDRESS:PORT"]),
         (
             "servers = [\"[::1]:1\", \"[::1]:2\", \"[::1]:1\"]",
             &["fleet.servers = \"[::1]:1\"", "listed twice"],

@@ -148,7 +148,7 @@ const CLOCK: &[&[Call]] = &[
 ];
 
 /// The sockets that the clock's thread may open.
-const CLOCK_SOCKET: Bound = (libc::SYS_socket, 1, SOCKET_TYPE, libc::SOCK_DGRAM as u64);
+const CLOCK_SOCKET: &[Bound] = &[(libc::SYS_socket, 1, SOCKET_TYPE, libc::SOCK_DGRAM as u64)];
 
 /// Of a fleet, or of hosts with CFNTS's keys: connections to memcached.
 const FLEET: &[&[Call]] = &[
@@ -157,7 +157,41 @@ const FLEET: &[&[Call]] = &[
 ];
 
 /// The sockets that a fleet's thread may open.
-const FLEET_SOCKET: Bound = (libc::SYS_socket, 1, SOCKET_TYPE, libc::SOCK_STREAM as u64);
+const FLEET_SOCKET: &[Bound] = &[(libc::SYS_socket, 1, SOCKET_TYPE, libc::SOCK_STREAM as u64)];
+
+/// Of a process that looks up one name: the C library with its modules, files of which Landlock decides, resolvers.
+const NAMES: &[&[Call]] = &[
+    POLL,
+    // A module of the C library is mapped as code.
+    &[libc::SYS_mmap],
+    &[
+        libc::SYS_openat,
+        libc::SYS_getdents64,
+        libc::SYS_readlinkat,
+        libc::SYS_faccessat,
+        libc::SYS_faccessat2,
+    ],
+    &[libc::SYS_read, libc::SYS_readv, libc::SYS_pread64, libc::SYS_lseek, libc::SYS_fcntl],
+    &[libc::SYS_fstat, libc::SYS_statx, libc::SYS_newfstatat],
+    &[libc::SYS_bind, libc::SYS_connect, libc::SYS_getsockname, libc::SYS_getpeername],
+    &[libc::SYS_setsockopt, libc::SYS_getsockopt, libc::SYS_shutdown],
+    &[libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg, libc::SYS_recvfrom, libc::SYS_recvmsg],
+    &[libc::SYS_write, libc::SYS_writev],
+    &[libc::SYS_getuid, libc::SYS_geteuid, libc::SYS_getgid, libc::SYS_getegid, libc::SYS_uname],
+    &[libc::SYS_rt_sigaction, libc::SYS_prlimit64, libc::SYS_sysinfo, libc::SYS_sched_getaffinity],
+    &[libc::SYS_exit_group],
+    #[cfg(target_arch = "x86_64")]
+    &[libc::SYS_open, libc::SYS_stat, libc::SYS_lstat, libc::SYS_access, libc::SYS_readlink],
+];
+
+/// The sockets that it may open, to resolvers on this host and elsewhere, and the question how much there is to read.
+const NAMES_BOUNDS: &[Bound] = &[
+    (libc::SYS_socket, 0, u32::MAX as u64, libc::AF_UNIX as u64),
+    (libc::SYS_socket, 0, u32::MAX as u64, libc::AF_INET as u64),
+    (libc::SYS_socket, 0, u32::MAX as u64, libc::AF_INET6 as u64),
+    (libc::SYS_socket, 0, u32::MAX as u64, libc::AF_NETLINK as u64),
+    (libc::SYS_ioctl, 1, u32::MAX as u64, libc::FIONREAD),
+];
 
 /// Of the log: standard error, which all may write to, may not take more at once.
 const LOG: &[&[Call]] = &[POLL];
@@ -179,6 +213,7 @@ fn lists(kind: ThreadKind) -> &'static [&'static [&'static [Call]]] {
         ThreadKind::Supervisor => &[ALL, WAITING, SUPERVISOR],
         ThreadKind::Fleet => &[ALL, WAITING, FLEET],
         ThreadKind::Log => &[ALL, WAITING, LOG],
+        ThreadKind::Names => &[ALL, WAITING, NAMES],
         ThreadKind::Control => &[ALL, WAITING, CONTROL],
     }
 }
@@ -188,18 +223,19 @@ fn rules(kind: ThreadKind) -> BTreeMap<i64, Vec<SeccompRule>> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     // A panic that cannot be carried on ends the process: a signal, to itself and to nobody else.
     let own_end = (libc::SYS_tgkill, 0, u64::from(u32::MAX), u64::from(std::process::id()));
-    let socket = match kind {
-        ThreadKind::Clock => Some(CLOCK_SOCKET),
-        ThreadKind::Fleet => Some(FLEET_SOCKET),
+    let bounds: &[Bound] = match kind {
+        ThreadKind::Clock => CLOCK_SOCKET,
+        ThreadKind::Fleet => FLEET_SOCKET,
+        ThreadKind::Names => NAMES_BOUNDS,
         ThreadKind::Packet
         | ThreadKind::KeyExchange
         | ThreadKind::PublicKey
         | ThreadKind::Metrics
         | ThreadKind::Supervisor
         | ThreadKind::Log
-        | ThreadKind::Control => None,
+        | ThreadKind::Control => &[],
     };
-    for (call, place, mask, value) in BOUNDS.into_iter().chain(socket).chain([own_end]) {
+    for (call, place, mask, value) in BOUNDS.iter().chain(bounds).copied().chain([own_end]) {
         rules.entry(call).or_default().push(condition(place, mask, value));
     }
     rules.extend(lists(kind).concat().concat().into_iter().map(|call| (call, Vec::new())));

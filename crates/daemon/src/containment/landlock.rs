@@ -49,9 +49,50 @@ pub(super) fn restrict(readable: &BTreeSet<PathBuf>, config: &Config) -> Result<
     version_of(&status.map_err(|error| error.to_string())?).map(|version| format!("Landlock {version}"))
 }
 
+/// What the C library reads to look a name up: files, which may be links, and folders of its modules, of resolvers on
+/// this host, and of caches. nsswitch.conf(5), resolv.conf(5), gai.conf(5), ld.so(8). None has keys in it.
+const RESOLVER: [&str; 28] = [
+    "/etc/nsswitch.conf",
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/gai.conf",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/hostname",
+    "/etc/mdns.allow",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.preload",
+    "/dev/null",
+    "/dev/urandom",
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/nix/store",
+    "/gnu/store",
+    "/run/systemd/resolve",
+    "/run/NetworkManager/resolv.conf",
+    "/run/resolvconf",
+    "/run/nscd",
+    "/run/avahi-daemon",
+    "/var/db/nscd",
+    "/var/cache/nscd",
+    "/sys/devices/system/cpu/online",
+];
+/// Where resolvers are connected to if an answer is too large for a datagram.
+const DNS_PORT: u16 = 53;
+
+/// Restricts the calling thread to what looking up a name reads.
+pub(super) fn restrict_to_resolver() -> Result<(), RulesetError> {
+    let readable = RESOLVER.map(PathBuf::from).into();
+    enforce(&readable, [], &[(DNS_PORT, AccessNet::ConnectTcp)], NEWEST).map(drop)
+}
+
 /// Restricts the calling thread to no file and no port at all.
 pub(super) fn restrict_to_nothing() -> Result<(), RulesetError> {
-    enforce(&BTreeSet::new(), [], &BTreeSet::new(), NEWEST).map(drop)
+    enforce(&BTreeSet::new(), [], &[], NEWEST).map(drop)
 }
 
 /// The version that the kernel has.

@@ -49,13 +49,15 @@ pub enum ThreadKind {
     Fleet,
     /// Writes the log.
     Log,
+    /// Looks a name up, in a process of its own.
+    Names,
     /// Starts and stops the others, and hears signals.
     Control,
 }
 
 impl ThreadKind {
     /// All of them; a kind's index is the data of its filter's traps.
-    pub const ALL: [ThreadKind; 9] = [
+    pub const ALL: [ThreadKind; 10] = [
         ThreadKind::Packet,
         ThreadKind::KeyExchange,
         ThreadKind::PublicKey,
@@ -64,6 +66,7 @@ impl ThreadKind {
         ThreadKind::Supervisor,
         ThreadKind::Fleet,
         ThreadKind::Log,
+        ThreadKind::Names,
         ThreadKind::Control,
     ];
 
@@ -79,6 +82,7 @@ impl ThreadKind {
             ThreadKind::Supervisor => "supervisor",
             ThreadKind::Fleet => "fleet",
             ThreadKind::Log => "log",
+            ThreadKind::Names => "names",
             ThreadKind::Control => "control",
         }
     }
@@ -237,6 +241,28 @@ pub(crate) fn drop_bounding_capabilities() {
         // The kernel has fewer than are known here, or more; one that is not allowed to go stays.
         let _ = remove_capability_from_bounding_set(capability);
     }
+}
+
+/// Gives up what a process can, but for files and system calls, in one that is not the server itself.
+pub(crate) fn give_up_quietly() {
+    // The server says what this kernel lacks.
+    give_up(&mut Report::default());
+}
+
+/// Gives up what looking up a name does not take, in a process or thread that does nothing else: all files but those of
+/// the resolver, which are read; connections of TCP but to resolvers; and all system calls but a list.
+pub(crate) fn contain_lookup(config: &Config) {
+    if !config.contain {
+        return;
+    }
+    give_up_quietly();
+    let _ = landlock::restrict_to_resolver();
+    let _ = refusal::install();
+    if let Ok(program) = Program::new(ThreadKind::Names) {
+        let _ = program.apply();
+    }
+    #[cfg(test)]
+    tests::trespass(ThreadKind::Names);
 }
 
 fn give_up(report: &mut Report) {

@@ -17,6 +17,7 @@ use rustix::process::{Pid, test_kill_process};
 use super::*;
 use crate::log_queue::LOG;
 use crate::manager::Manager;
+use crate::names::NameLookups;
 use crate::node;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -112,8 +113,10 @@ fn each_thread_of_a_server_tries_in_vain_what_it_has_no_use_for() {
     // Of a thread of its own: what a process gives up, a thread gives up for those that it starts, and no others.
     let attempts = thread::scope(|scope| {
         let run = || {
-            let node = node::start_alone(&config, &mut Manager::none()).unwrap();
+            let node = node::start_alone(&config, &mut Manager::none(), NameLookups::default()).unwrap();
             LOG.contain(node.containment());
+            // As in the process that looks names up; the thread stands for its process.
+            thread::scope(|scope| scope.spawn(|| contain_lookup(&config)).join().unwrap());
             let end = Instant::now() + PATIENCE;
             while ATTEMPTS.lock().unwrap().len() < ThreadKind::ALL.len() - 1 {
                 assert!(Instant::now() < end, "only {:?}", ATTEMPTS.lock().unwrap());
@@ -144,8 +147,23 @@ fn each_thread_of_a_server_tries_in_vain_what_it_has_no_use_for() {
                     }
                     Some(libc::EACCES)
                 }
+                // Of files, Landlock leaves the resolver's; of ports, that of DNS to connect to.
+                (
+                    ThreadKind::Names,
+                    "read a foreign file"
+                    | "write a foreign file"
+                    | "make a foreign file"
+                    | "read an own file",
+                ) => match landlock {
+                    Ok(_) => Some(libc::EACCES),
+                    Err(_) => continue,
+                },
+                (ThreadKind::Names, "listen") => match landlock {
+                    Ok(4..) => Some(libc::EACCES),
+                    Ok(_) | Err(_) => Some(libc::EPERM),
+                },
                 // So is it with connections; the port is none of the fleet's. Landlock knows of ports since version 4.
-                (ThreadKind::Fleet, "connect") => match landlock {
+                (ThreadKind::Fleet | ThreadKind::Names, "connect") => match landlock {
                     Ok(4..) => Some(libc::EACCES),
                     Ok(_) | Err(_) => continue,
                 },

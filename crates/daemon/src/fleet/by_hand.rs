@@ -27,6 +27,7 @@ use super::status::{Clients, MemberStatus, Present, ServerStatus, Status, Status
 use crate::config::{Config, ConfigError, Fleet, RotatingKeys};
 use crate::keystore::{StoreError, Swap, Version};
 use crate::lock::OF_A_COMMAND;
+use crate::names::ServerAddresses;
 use crate::preflight;
 
 /// What to do about members that did not answer.
@@ -142,7 +143,11 @@ impl<K: FleetKind> Hand<K> {
         let disk = Disk::new(&config.state);
         let entropy =
             || Entropy::from_system().map_err(|error| StoreError::Io(disk.path().to_owned(), error));
-        let servers = fleet.servers.iter().map(|address| Ok(Server::new(*address, entropy()?)));
+        let servers = fleet.servers.iter().map(|server| {
+            // Without an address, its reading fails and says so.
+            let addresses = ServerAddresses::look_up(server).unwrap_or_else(|_| server.clone().into());
+            Ok(Server::new(addresses, entropy()?))
+        });
         Ok(Hand {
             servers: servers.collect::<Result<_, StoreError>>()?,
             source: Source { now: unix_seconds(), entropy: entropy()? },
@@ -198,7 +203,7 @@ impl<K: FleetKind> Hand<K> {
         let (names, asker, seals) = (self.asker.names(), &self.asker, &self.seals);
         let read = |server: &mut Server| match server.get(&names) {
             Ok(values) => Ok(Found::of(asker, None, seals, values)),
-            Err(error) => Err(format!("{}: {error}", server.address())),
+            Err(error) => Err(format!("{}: {error}", server.endpoint())),
         };
         // Each may take as long as its deadlines, so they are asked at once.
         let servers: Vec<Result<Found<K>, String>> = thread::scope(|scope| {
@@ -355,9 +360,9 @@ impl<K: FleetKind> Hand<K> {
                 // Where somebody was faster, the node's server puts it, or the next run.
                 Ok(Put::Stored | Put::Lost) => {}
                 Ok(Put::Refused(why)) => {
-                    log::warn!("memcached {} does not take {name}: {why}", server.address());
+                    log::warn!("memcached {} does not take {name}: {why}", server.endpoint());
                 }
-                Err(error) => log::warn!("memcached {}: {error}", server.address()),
+                Err(error) => log::warn!("memcached {}: {error}", server.endpoint()),
             }
         }
         Ok(())
@@ -394,7 +399,7 @@ impl<K: FleetKind> Hand<K> {
         let status = Status::new(
             K::WORDS,
             highest.map(|document| document.order.to_string()),
-            servers.map(|(address, found)| ServerStatus::of(*address, found)).collect(),
+            servers.map(|(server, found)| ServerStatus::of(server, found)).collect(),
             members,
             &Clients::Promised(promised.into_iter().filter(|id| !dropped.contains(id)).collect()),
         );

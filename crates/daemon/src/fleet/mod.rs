@@ -37,6 +37,7 @@ use authentick_proto::keyset::KeySet;
 
 use crate::config::{Config, Fleet};
 use crate::metrics::counters::{Counter, WorkerCounters, key_uses, state_key_uses};
+use crate::names::ServerAddresses;
 use crate::supervisor::Command;
 use crate::symmetric::keeper::SymmetricState;
 
@@ -99,7 +100,7 @@ impl FleetState {
             bell: Arc::clone(&stores.bell),
             seals: Arc::new(ArcSwap::from_pointee(seals)),
             seal_failures: Counter::default(),
-            links: fleet.servers.iter().map(|address| Arc::new(PostCounters::new(*address))).collect(),
+            links: fleet.servers.iter().map(|server| Arc::new(PostCounters::new(server.clone()))).collect(),
             fleet: fleet.clone(),
             symmetric,
         }
@@ -133,10 +134,16 @@ impl FleetState {
         *member == self.fleet.node || self.cookie_keys.as_ref().is_some_and(opens)
     }
 
-    /// What the thread of a server does, for keys of all kinds; `entropy` gives it random octets, and the supervisor is
-    /// told of what is new there.
-    pub(crate) fn link(&self, index: usize, mut entropy: Entropy, supervisor: Sender<Command>) -> Link {
-        let post = Post::new(Arc::clone(&self.links[index]), &mut entropy, Instant::now());
+    /// What the thread of a server at `addresses` does, for keys of all kinds; `entropy` gives it random octets, and
+    /// the supervisor is told of what is new there.
+    pub(crate) fn link(
+        &self,
+        index: usize,
+        addresses: ServerAddresses,
+        mut entropy: Entropy,
+        supervisor: Sender<Command>,
+    ) -> Link {
+        let post = Post::new(Arc::clone(&self.links[index]), addresses, &mut entropy, Instant::now());
         let cookie_keys = self.cookie_keys.as_ref().map(|desk| self.side(desk, true));
         let is_first = cookie_keys.is_none();
         let state_keys = self.state_keys.as_ref().map(|desk| self.side(desk, is_first));

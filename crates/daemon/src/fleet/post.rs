@@ -1,7 +1,6 @@
 //! The way to a memcached server: how often it may be gone, what became of that, and what the log has of it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +11,9 @@ use authentick_fleet::memcached::Name;
 
 use super::server::{Put, Server, ServerError, Token, Value};
 use crate::allowance::{Allowance, Bucket, LINES};
+use crate::config::Endpoint;
 use crate::metrics::counters::Counter;
+use crate::names::ServerAddresses;
 
 /// How often a server is asked for values, by a line each: less than 3,600 times an hour. Where the names of all do not
 /// fit on one line, or their values into one response, it is read once in as many of these as it is asked.
@@ -24,7 +25,7 @@ pub(super) const WRITES: Allowance = Allowance { most: 60, an_hour: 300 };
 /// What became of the talk with one server.
 #[derive(Debug)]
 pub(crate) struct PostCounters {
-    pub(crate) address: SocketAddr,
+    pub(crate) server: Endpoint,
     /// Whether the last read succeeded.
     pub(crate) is_up: AtomicBool,
     pub(crate) reads: Counter,
@@ -40,9 +41,9 @@ pub(crate) struct PostCounters {
 }
 
 impl PostCounters {
-    pub(crate) fn new(address: SocketAddr) -> Self {
+    pub(crate) fn new(server: Endpoint) -> Self {
         PostCounters {
-            address,
+            server,
             is_up: AtomicBool::new(false),
             reads: Counter::default(),
             writes: Counter::default(),
@@ -70,9 +71,15 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    pub(crate) fn new(counters: Arc<PostCounters>, entropy: &mut Entropy, now: Instant) -> Self {
+    /// The way to the server of these counters, at one of `addresses`.
+    pub(crate) fn new(
+        counters: Arc<PostCounters>,
+        addresses: ServerAddresses,
+        entropy: &mut Entropy,
+        now: Instant,
+    ) -> Self {
         Post {
-            server: Server::new(counters.address, Entropy::from_seed(entropy.u64())),
+            server: Server::new(addresses, Entropy::from_seed(entropy.u64())),
             fetches: 1,
             counters,
             writes: Bucket::full(WRITES, now),
@@ -101,7 +108,7 @@ impl Post {
         (0..self.fetches).for_each(|_| self.counters.reads.count());
         self.counters.is_up.store(true, Ordering::Relaxed);
         if self.trouble.take().is_some() {
-            log::info!("memcached {} answers again", self.counters.address);
+            log::info!("memcached {} answers again", self.counters.server);
         }
         Some(values)
     }
@@ -149,7 +156,7 @@ impl Post {
             Put::Refused(why) => {
                 counters.refused.count();
                 if !std::mem::replace(&mut self.is_full, true) {
-                    let server = counters.address;
+                    let server = &counters.server;
                     log::error!("memcached {server} does not take {name}: {why}; give it more memory (-m)");
                 }
                 Ok(false)
@@ -166,7 +173,7 @@ impl Post {
         counters.failures.count();
         counters.is_up.store(false, Ordering::Relaxed);
         if self.trouble.as_ref() != Some(&why) && self.lines.take(Instant::now(), 1.0) {
-            log::warn!("memcached {}: {why}; {}", counters.address, left());
+            log::warn!("memcached {}: {why}; {}", counters.server, left());
             self.trouble = Some(why);
         }
     }
@@ -175,7 +182,7 @@ impl Post {
     pub(crate) fn tell_older(&mut self, now: Instant, before: &Order, found: &Order) {
         self.counters.older.count();
         if self.lines.take(now, 1.0) {
-            let server = self.counters.address;
+            let server = &self.counters.server;
             log::warn!(
                 "memcached {server}: it had {before}, and has {found}; a node with a newer one puts that back"
             );
@@ -195,7 +202,7 @@ impl Post {
             if told.get(place) != Some(why) {
                 self.counters.strange.count();
                 if self.lines.take(now, 1.0) {
-                    log::error!("memcached {}: {}: {why}", self.counters.address, what(place));
+                    log::error!("memcached {}: {}: {why}", self.counters.server, what(place));
                 }
             }
         }
@@ -209,9 +216,10 @@ mod tests {
 
     #[test]
     fn server_that_is_strange_in_turns_is_counted_and_does_not_fill_the_log() {
-        let counters = Arc::new(PostCounters::new(SocketAddr::from(([192, 0, 2, 9], 11211))));
+        let counters = Arc::new(PostCounters::new("192.0.2.9:11211".parse().unwrap()));
         let (now, mut told) = (Instant::now(), BTreeMap::new());
-        let mut post = Post::new(Arc::clone(&counters), &mut Entropy::from_seed(1), now);
+        let mut post =
+            Post::new(Arc::clone(&counters), counters.server.clone().into(), &mut Entropy::from_seed(1), now);
         let strange = BTreeMap::from([("one", "it is"), ("another", "it is")]);
         for _ in 0..100 {
             post.tell(strange.clone(), &mut told, now, ToString::to_string);

@@ -27,6 +27,8 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use self::parts::Parts;
+use crate::config::Endpoint;
+use crate::names::ServerAddresses;
 
 /// How long connecting may take, and then a request with its response, however many octets come meanwhile.
 ///
@@ -90,6 +92,9 @@ pub(crate) enum Put {
 /// is unknown. The connection is closed then, but not for what the caller cannot ask.
 #[derive(Debug, Error)]
 pub(crate) enum ServerError {
+    /// There is no address. Nothing was sent.
+    #[error("its name cannot be looked up: {0}")]
+    Unresolved(String),
     /// There is no connection. Nothing was sent.
     #[error("cannot connect: {0}")]
     Connect(io::Error),
@@ -123,7 +128,7 @@ pub(crate) enum ServerError {
 /// server is restarted: the next call connects at once. Where a response was too large, it is asked at once for less.
 #[derive(Debug)]
 pub(crate) struct Server {
-    address: SocketAddr,
+    addresses: ServerAddresses,
     /// For how long it is left alone.
     entropy: Entropy,
     limits: Limits,
@@ -149,15 +154,15 @@ enum Link {
 }
 
 impl Server {
-    /// The server at `address`. It is connected to when it is asked something.
-    pub(crate) fn new(address: SocketAddr, entropy: Entropy) -> Self {
+    /// The server at one of `addresses`. It is connected to when it is asked something.
+    pub(crate) fn new(addresses: ServerAddresses, entropy: Entropy) -> Self {
         let limits = Limits { connect: CONNECT, exchange: EXCHANGE, pause: PAUSE };
-        Server { address, entropy, limits, link: Link::Closed(None), parts: Parts::default(), fetches: 0 }
+        Server { addresses, entropy, limits, link: Link::Closed(None), parts: Parts::default(), fetches: 0 }
     }
 
-    /// Where it is.
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
+    /// What the configuration calls it.
+    pub(crate) const fn endpoint(&self) -> &Endpoint {
+        self.addresses.server()
     }
 
     /// How often it was asked for values so far, by a line each.
@@ -196,7 +201,10 @@ impl Server {
         let answer = self.ask(&Request::Gets { names: names.to_vec() });
         let is_unsent = matches!(
             &answer,
-            Err(ServerError::NotYet | ServerError::Connect(_) | ServerError::Unasked(Unasked::Unfit(_)))
+            Err(ServerError::NotYet
+                | ServerError::Unresolved(_)
+                | ServerError::Connect(_)
+                | ServerError::Unasked(Unasked::Unfit(_)))
         );
         self.fetches += if is_unsent { 0 } else { memcached::fetch_count(names) as u64 };
         let (response, generation) = answer?;
@@ -269,17 +277,26 @@ impl Server {
         let open = match &mut self.link {
             Link::Open(open) => open,
             Link::Closed(Some(before)) if Instant::now() < *before => return Err(ServerError::NotYet),
-            Link::Closed(_) => match Open::new(self.address, self.limits.connect) {
+            Link::Closed(_) => match self.open() {
                 Ok(open) => {
                     self.link = Link::Open(open);
                     return self.ask(request);
                 }
-                Err(error) => return Err(self.end(ServerError::Connect(error))),
+                Err(error) => return Err(self.end(error)),
             },
         };
         match open.exchange(request, Instant::now() + self.limits.exchange) {
             Ok(response) => Ok((response, open.generation)),
             Err(error) => Err(self.end(error)),
+        }
+    }
+
+    /// Connects to the address whose turn it is.
+    fn open(&mut self) -> Result<Open, ServerError> {
+        self.addresses.receive(Instant::now(), false);
+        match self.addresses.current() {
+            Some(address) => Open::new(address, self.limits.connect).map_err(ServerError::Connect),
+            None => Err(ServerError::Unresolved(self.addresses.trouble().to_owned())),
         }
     }
 
@@ -292,11 +309,17 @@ impl Server {
             // It was asked for too much; what is asked for next is less.
             ServerError::Fault(Fault::ResponseSize) => true,
             ServerError::Unasked(Unasked::Full | Unasked::Ended(_))
+            | ServerError::Unresolved(_)
             | ServerError::Connect(_)
             | ServerError::Deadline
             | ServerError::Fault(_)
             | ServerError::Refused(_) => false,
         };
+        if !is_at_once {
+            // It may have moved, if it has a name.
+            self.addresses.pass_over();
+            self.addresses.want(Instant::now());
+        }
         let pause = pause(&mut self.entropy, self.limits.pause);
         self.link = Link::Closed((!is_at_once).then(|| Instant::now() + pause));
         error

@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
 
 use authentick_fleet::{Acknowledgement, Count, Digest, Lineage, Name, Order, SymmetricUses};
 use authentick_proto::antp::state_key::StateKeys;
@@ -13,6 +12,7 @@ use serde::Serialize;
 
 use super::found::Found;
 use super::heard::FRESH;
+use crate::config::Endpoint;
 use crate::keystore::KeyKind;
 
 /// A fleet at one time, by what it shares.
@@ -136,7 +136,7 @@ struct KeyStatus {
 /// One server.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ServerStatus {
-    address: SocketAddr,
+    address: String,
     /// Why it cannot be read.
     problem: Option<String>,
     /// Its document, in words.
@@ -146,14 +146,14 @@ pub(super) struct ServerStatus {
 }
 
 impl ServerStatus {
-    pub(super) fn of<K>(address: SocketAddr, found: &Result<Found<K>, String>) -> Self {
+    pub(super) fn of<K>(server: &Endpoint, found: &Result<Found<K>, String>) -> Self {
         let (problem, found) = match found {
             Ok(found) => (None, Some(found)),
             Err(problem) => (Some(problem.clone()), None),
         };
         let document = found.and_then(|found| found.document.as_ref());
         ServerStatus {
-            address,
+            address: server.to_string(),
             problem,
             document: document.map(|document| document.order.to_string()),
             strange: found.map_or_else(Vec::new, |found| found.strange.keys().cloned().collect()),

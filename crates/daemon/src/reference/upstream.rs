@@ -49,6 +49,8 @@ pub(super) enum Answer {
 pub(super) struct Trust {
     next: Duration,
     good: Option<(Duration, Snapshot)>,
+    /// When the daemon said anything last.
+    heard: Option<Duration>,
     lost: Lost,
     /// Whether the kernel has called the clock synchronised while the daemon vouched for it.
     agreed: bool,
@@ -56,7 +58,7 @@ pub(super) struct Trust {
 
 impl Trust {
     pub(super) const fn new() -> Self {
-        Trust { next: Duration::ZERO, good: None, lost: Lost::Silent, agreed: false }
+        Trust { next: Duration::ZERO, good: None, heard: None, lost: Lost::Silent, agreed: false }
     }
 
     /// Whether it is time to ask.
@@ -64,13 +66,21 @@ impl Trust {
         boot >= self.next
     }
 
-    /// Whether the daemon vouches, as far as is known.
-    pub(super) const fn is_good(&self) -> bool {
-        self.good.is_some()
+    /// Asks at once: there is another address to ask.
+    pub(super) const fn hasten(&mut self) {
+        self.next = Duration::ZERO;
+    }
+
+    /// Whether the daemon has said nothing for as long as its last answer would hold.
+    pub(super) fn is_silent(&self, kernel: KernelClock, boot: Duration) -> bool {
+        self.heard.is_none_or(|at| boot.saturating_sub(at) > trust_time(kernel))
     }
 
     /// Takes an answer; `now` is the time of day.
     pub(super) fn take(&mut self, answer: Answer, precision: i8, now: NtpTime, boot: Duration) {
+        if !matches!(answer, Answer::Silence) {
+            self.heard = Some(boot);
+        }
         let lost = match answer {
             Answer::Good(header, sample) => {
                 let (offset, bound) = (sample.offset.as_nanos().unsigned_abs(), bound_ns(&sample));
@@ -98,12 +108,7 @@ impl Trust {
     /// What holds now.
     pub(super) fn verdict(&mut self, kernel: KernelClock, boot: Duration) -> Result<Snapshot, Lost> {
         let (at, snapshot) = self.good.ok_or(self.lost)?;
-        let trust = match kernel {
-            KernelClock::Synchronised { .. } => TRUST,
-            KernelClock::Unknown => TRUST_UNKNOWN,
-            KernelClock::Unsynchronised => TRUST_UNSYNCHRONISED,
-        };
-        if boot.saturating_sub(at) > trust {
+        if boot.saturating_sub(at) > trust_time(kernel) {
             (self.good, self.lost) = (None, Lost::Silent);
             return Err(Lost::Silent);
         }
@@ -114,6 +119,15 @@ impl Trust {
                 Ok(snapshot)
             }
         }
+    }
+}
+
+/// How long an answer holds.
+const fn trust_time(kernel: KernelClock) -> Duration {
+    match kernel {
+        KernelClock::Synchronised { .. } => TRUST,
+        KernelClock::Unknown => TRUST_UNKNOWN,
+        KernelClock::Unsynchronised => TRUST_UNSYNCHRONISED,
     }
 }
 
@@ -245,6 +259,9 @@ mod tests {
             let mut trust = vouched();
             trust.take(Answer::Silence, -20, NtpTime::ZERO, second(4));
             assert!(trust.is_due(second(5)));
+            assert!(
+                !trust.is_silent(kernel, second(seconds)) && trust.is_silent(kernel, second(seconds + 1))
+            );
             assert!(trust.verdict(kernel, second(seconds)).is_ok(), "{kernel:?}");
             assert_eq!(trust.verdict(kernel, second(seconds + 1)), Err(Lost::Silent), "{kernel:?}");
         }

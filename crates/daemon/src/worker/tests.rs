@@ -50,6 +50,7 @@ fn shared(keys: KeySet) -> Shared {
         workers: vec![WorkerCounters::new(clock::boot_ns())],
         spans: None,
         started: std::time::Instant::now(),
+        reloads: Default::default(),
     }
 }
 

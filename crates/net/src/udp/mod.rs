@@ -31,5 +31,6 @@ pub use icmp::{Hint, Report, hint, send_past_hints};
 pub use reply::ReplySockets;
 pub(crate) use socket::set_flag;
 pub use socket::{
-    SendBuffer, ServerSocket, SocketMemory, bind_group, dropped_count, has_ipv6, is_broadcast, is_local, join_group,
+    SendBuffer, ServerSocket, SocketMemory, bind_group, dropped_count, has_ipv6, is_broadcast, is_local,
+    join_group,
 };

@@ -229,8 +229,8 @@ fn nodes_of_the_manifests_make_one_fleet_with_one_writer() {
     let nodes: Vec<_> = ke.iter().chain(&ntp).map(|config| config.fleet.clone().unwrap()).collect();
     let names: BTreeSet<String> = nodes.iter().map(|node| node.node.to_string()).collect();
     let service = object("Service", "memcached");
-    let memcached =
-        format!("{}:{}", text(&service["spec"]["clusterIP"]), service["spec"]["ports"][0]["port"]);
+    let [name, namespace] = ["name", "namespace"].map(|key| text(&service["metadata"][key]));
+    let memcached = format!("{name}.{namespace}.svc:{}", service["spec"]["ports"][0]["port"]);
     for node in &nodes {
         assert_eq!(node.id, nodes[0].id);
         assert_eq!(node.members.iter().map(ToString::to_string).collect::<BTreeSet<_>>(), names);
@@ -316,7 +316,7 @@ fn single_server_needs_neither_root_nor_capabilities_and_is_reached_on_the_usual
         assert_eq!(port["protocol"] == "UDP", name == "ntp");
     }
     assert_eq!(exchange.advertised[0].port, Some(123), "clients are told where they reach it");
-    assert_eq!(config.reference, Reference::Upstream(format!("{HOST_IP}:11123")));
+    assert_eq!(config.reference, Reference::Upstream(format!("{HOST_IP}:11123").parse().unwrap()));
     let metrics = config.metrics.unwrap().listen;
     for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
         let get = &container[probe]["httpGet"];

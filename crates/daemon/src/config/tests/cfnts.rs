@@ -15,7 +15,7 @@ fn hours_have_keys_in_one_memcached_under_a_master_key() {
     let cfnts = config.cfnts().unwrap();
     assert_eq!(cfnts.server, "192.0.2.9:11211".parse().unwrap());
     assert_eq!(cfnts.master_key, Path::new("/etc/authentick/cookie.key"));
-    assert_eq!(config.memcached_servers().collect::<Vec<_>>(), [cfnts.server]);
+    assert_eq!(config.memcached_servers().collect::<Vec<_>>(), [&cfnts.server]);
     let keys = config.cookie_keys().unwrap();
     assert!(keys.are_awaited() && !keys.are_shared() && keys.followed().is_none() && config.fleet.is_none());
     assert!(config.files().is_empty(), "the key of an hour never changes, so nothing is read again");
@@ -28,7 +28,7 @@ fn mistakes_in_this_layout_are_named() {
         (MASTER_KEY, &["nts.cookie-keys.server: missing", "server = \"192.0.2.9:11211\""][..]),
         (SERVER, &["nts.cookie-keys.master-key: missing", "cookie_key_file", "16 random octets"]),
         ("server = \"192.0.2.9\"", &["nts.cookie-keys.server = \"192.0.2.9\"", "ADDRESS:PORT"]),
-        ("server = \"[::]:11211\"", &["nts.cookie-keys.server", "no IP address and port of a server"]),
+        ("server = \"[::]:11211\"", &["nts.cookie-keys.server", "expected ADDRESS:PORT or NAME:PORT"]),
         (
             &format!("{SERVER}, master-key = \"cookie.key\""),
             &["nts.cookie-keys.master-key = \"cookie.key\"", "slash"],

@@ -85,8 +85,8 @@ fn link(cache: &CacheServer, member_count: usize) -> (Link, Receiver<Command>) {
         side::<StateKeys>(&bell, &members, false, &mut entropy),
     ];
     let seals = SealKeys::new(name("fleet"), &[Zeroizing::new([7; SEAL_KEY_SIZE])]).unwrap();
-    let counters = Arc::new(PostCounters::new(cache.address()));
-    let post = Post::new(counters, &mut entropy, Instant::now());
+    let counters = Arc::new(PostCounters::new(cache.address().into()));
+    let post = Post::new(Arc::clone(&counters), counters.server.clone().into(), &mut entropy, Instant::now());
     let (supervisor, inbox) = channel();
     let seals = Arc::new(ArcSwap::from_pointee(seals));
     let place = Place { index: 0, post, seals, symmetric: None, entropy, supervisor };

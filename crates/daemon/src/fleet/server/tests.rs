@@ -17,7 +17,7 @@ use super::*;
 
 /// A server with the limits of a running daemon.
 fn running(address: SocketAddr) -> Server {
-    Server::new(address, Entropy::from_seed(1))
+    Server::new(Endpoint::from(address).into(), Entropy::from_seed(1))
 }
 
 /// Limits that no test meets.

@@ -1,7 +1,6 @@
 //! A thread that reads the memcached each second, and adds there what is missing. It replaces nothing, ever.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,9 +9,11 @@ use authentick_crypto::Entropy;
 
 use super::desk::{Desk, Shown};
 use super::hours::{Hour, VALUE_SIZE, VALUE_SIZES};
+use crate::config::Endpoint;
 use crate::containment::{Containment, ThreadKind};
 use crate::fleet::post::{PERIOD, Post, PostCounters};
 use crate::fleet::server::{ServerError, Value};
+use crate::names::ServerAddresses;
 use crate::symmetric::notes;
 
 /// How long a host without a value of its own waits for others to put theirs into an empty memcached.
@@ -33,7 +34,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn new(server: SocketAddr) -> Self {
+    pub(super) fn new(server: Endpoint) -> Self {
         Counters { post: Arc::new(PostCounters::new(server)), end: AtomicU64::new(0) }
     }
 
@@ -61,8 +62,13 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(desk: Arc<Desk>, counters: Arc<Counters>, mut entropy: Entropy) -> Self {
-        let post = Post::new(Arc::clone(&counters.post), &mut entropy, Instant::now());
+    pub(super) fn new(
+        desk: Arc<Desk>,
+        counters: Arc<Counters>,
+        addresses: ServerAddresses,
+        mut entropy: Entropy,
+    ) -> Self {
+        let post = Post::new(Arc::clone(&counters.post), addresses, &mut entropy, Instant::now());
         Link { desk, counters, post, entropy, empty: None, refused: BTreeMap::new() }
     }
 

@@ -38,6 +38,7 @@ use super::{Held, KeyStore, News, Rotated, Rotation, Swap, Version};
 use crate::clock::HostClock;
 use crate::config::Cfnts;
 use crate::lock::OF_A_RUNNING_SERVER;
+use crate::names::ServerAddresses;
 use crate::rotation::PLAUSIBLE_FROM;
 
 /// The name of the file that keys are kept in.
@@ -94,7 +95,7 @@ impl CfntsStore {
     pub fn new(settings: Cfnts, directory: &StateDirectory, clock: Arc<dyn HostClock>) -> Self {
         let file = SecretFile::new(directory, NAME, FILE_SIZE_MAX);
         CfntsStore {
-            counters: Arc::new(Counters::new(settings.server)),
+            counters: Arc::new(Counters::new(settings.server.clone())),
             settings,
             file,
             clock,
@@ -109,9 +110,9 @@ impl CfntsStore {
         let _ = self.master.set(master);
     }
 
-    /// What the thread does that talks to memcached; `entropy` gives it fresh values.
-    pub(crate) fn link(&self, entropy: Entropy) -> Link {
-        Link::new(Arc::clone(&self.desk), Arc::clone(&self.counters), entropy)
+    /// What the thread does that talks to memcached at `addresses`; `entropy` gives it fresh values.
+    pub(crate) fn link(&self, addresses: ServerAddresses, entropy: Entropy) -> Link {
+        Link::new(Arc::clone(&self.desk), Arc::clone(&self.counters), addresses, entropy)
     }
 
     /// What became of that talk.
@@ -271,7 +272,7 @@ impl KeyStore<KeySet> for CfntsStore {
         state.due = Some(due);
         self.show(state);
         let Some(next) = state.kept.fit(due).filter(|hour| *hour > seals) else {
-            let server = self.settings.server;
+            let server = &self.settings.server;
             return Ok(Rotated::Later(format!("memcached {server} has shown no values for {due} and after")));
         };
         self.write(state, state.kept.sealing(next))?;

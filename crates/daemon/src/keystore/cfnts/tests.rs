@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::super::by_hand;
 use super::hours::VALUE_SIZE;
 use super::*;
-use crate::config::NextKey;
+use crate::config::{Endpoint, NextKey};
 use crate::rotation::{Schedule, VouchedBy};
 use crate::rotator::Rotator;
 
@@ -71,12 +71,12 @@ impl Site {
 
     fn start(folder: TempDir, server: SocketAddr, time: u64, seed: u64) -> Self {
         let clock = Arc::new(Clock { wall: AtomicU64::new(time), boot: AtomicU64::new(0) });
-        let settings = Cfnts { server, master_key: folder.path().join("master") };
+        let settings = Cfnts { server: server.into(), master_key: folder.path().join("master") };
         let store =
             CfntsStore::new(settings, &StateDirectory::of(&folder.path().join("state")), clock.clone());
         store.prepare(None).unwrap();
         let (store, mut entropy) = (Arc::new(store), Entropy::from_seed(seed));
-        let link = store.link(Entropy::from_seed(seed + 1000));
+        let link = store.link(Endpoint::from(server).into(), Entropy::from_seed(seed + 1000));
         let host: Arc<dyn HostClock> = clock.clone();
         let rotator =
             Rotator::start(Arc::clone(&store) as Arc<_>, "cookie keys", SCHEDULE, &host, &mut entropy)
@@ -361,7 +361,7 @@ fn commands_show_the_keys_and_change_none() {
     let error = site.store.load_or_create(0, &mut entropy).unwrap_err();
     assert!(error.to_string().contains("not changed by hand"), "{error}");
     site.run();
-    let settings = Cfnts { server: site.server, master_key: site.folder.path().join("master") };
+    let settings = Cfnts { server: site.server.into(), master_key: site.folder.path().join("master") };
     let store =
         CfntsStore::new(settings, &StateDirectory::of(&site.folder.path().join("state")), site.clock.clone());
     assert_eq!(by_hand::load(&store).unwrap().keys.keys().count(), 26);

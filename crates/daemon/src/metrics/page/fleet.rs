@@ -36,7 +36,7 @@ impl Page<'_, '_> {
         (strange, strange_help): (&'static str, &'static str),
     ) -> fmt::Result {
         let servers: Vec<(String, &PostCounters)> =
-            posts.iter().map(|post| (post.address.to_string(), *post)).collect();
+            posts.iter().map(|post| (post.server.to_string(), *post)).collect();
         let help = "Whether the last read of the memcached server succeeded";
         let up = servers.iter().map(|(address, post)| {
             ([("server", address.as_str())], f64::from(u8::from(post.is_up.load(Ordering::Relaxed))))
@@ -54,7 +54,7 @@ impl Page<'_, '_> {
     pub(super) fn fleet(&mut self, fleet: &FleetState) -> fmt::Result {
         let posts: Vec<&PostCounters> = fleet.links.iter().map(|link| &**link).collect();
         self.memcached("fleet", &posts, STRANGE_VALUES)?;
-        let older = posts.iter().map(|post| (post.address.to_string(), post.older.get())).collect::<Vec<_>>();
+        let older = posts.iter().map(|post| (post.server.to_string(), post.older.get())).collect::<Vec<_>>();
         let help = "Times that a document was found there that is older than the one before";
         let older = older.iter().map(|(address, count)| ([("server", address.as_str())], *count));
         self.counters("fleet_server_older_documents", help, older)?;
