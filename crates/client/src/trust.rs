@@ -15,12 +15,11 @@ use std::time::{Duration, UNIX_EPOCH};
 use authentick_crypto::kem::{BadKey, PublicKey};
 use authentick_ke::client::CertificateCheck;
 use authentick_ke::tls::{
-    BadPath, CertificateInfo, KeyUse, Link, PathVerifier, Roots, certificates, public_key_info,
+    self, BadPath, CertificateInfo, Defect, KeyUse, Link, PathVerifier, Pinned, Roots, public_key_info,
 };
 use authentick_net::clock::unix_seconds;
 use authentick_wire::antp::{Chain, Suite};
-use rustls::pki_types::pem::{Error as PemError, PemObject as _};
-use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer};
+use rustls::pki_types::{CertificateDer, ServerName};
 use thiserror::Error;
 
 use crate::antp::ocsp::Vouch;
@@ -44,12 +43,14 @@ impl Anchor {
     /// What is pinned in a PEM text: certificates, or else a public key.
     ///
     /// # Errors
-    /// If it holds neither.
-    pub fn pinned(pem: &[u8]) -> Result<Self, PemError> {
-        if let Ok(found) = certificates(pem) {
-            return Ok(Anchor::Certificates(found.iter().map(|certificate| certificate.to_vec()).collect()));
-        }
-        SubjectPublicKeyInfoDer::from_pem_slice(pem).map(|key| Anchor::Key(key.to_vec()))
+    /// If it holds neither, or something that is not understood.
+    pub fn pinned(pem: &[u8]) -> Result<Self, Defect> {
+        Ok(match tls::pinned(pem)? {
+            Pinned::Certificates(found) => {
+                Anchor::Certificates(found.iter().map(|certificate| certificate.to_vec()).collect())
+            }
+            Pinned::PublicKey(key) => Anchor::Key(key),
+        })
     }
 
     /// Trust in authorities for a server of this name.

@@ -105,9 +105,8 @@ const HAND_OVER_AGAIN: &str = "run as root: authentick certificates hand-over";
 pub(crate) fn wrong(config: &Config, pair: &CertificatePair, error: &IdentityError) -> ConfigError {
     let [chain, key] = sources(config, pair);
     match error {
-        IdentityError::Chain(_) => chain.wrong(error, "name a PEM file with the server's certificate first"),
-        IdentityError::Key(_) => key.wrong(error, "name a PEM file with the private key"),
-        IdentityError::Mismatch => key.wrong(error, "name the key that the certificate was made for"),
+        IdentityError::Chain(_) => chain.wrong(error, error.remedy()),
+        IdentityError::Key(_) | IdentityError::Mismatch => key.wrong(error, error.remedy()),
     }
 }
 
@@ -156,7 +155,7 @@ pub(crate) struct PemFile<'a> {
     config: &'a Config,
     /// The key that names it, with its table.
     pub(crate) key: String,
-    path: &'a Path,
+    pub(crate) path: &'a Path,
     is_handed_over: bool,
 }
 

@@ -1,5 +1,6 @@
 //! TLS as NTS-KE wants it: version 1.3 alone, `ntske/1`, and certificates that fit their keys.
 
+mod acceptance;
 #[cfg(feature = "server")]
 mod by_name;
 #[cfg(feature = "server")]
@@ -8,6 +9,7 @@ mod identity;
 mod one_pem;
 #[cfg(feature = "client")]
 mod path;
+mod pem;
 mod private_key;
 #[cfg(feature = "client")]
 mod roots;
@@ -15,10 +17,9 @@ mod roots;
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
+pub use self::acceptance::{KeyUse, chain_warnings, check_chain};
 #[cfg(feature = "server")]
 pub use self::by_name::ByName;
 #[cfg(feature = "server")]
@@ -26,7 +27,8 @@ pub use self::identity::{Identity, IdentityError, server_config, server_config_b
 #[cfg(feature = "server")]
 pub use self::one_pem::one_pem;
 #[cfg(feature = "client")]
-pub use self::path::{BadPath, Issuer, KeyUse, Link, PathVerifier};
+pub use self::path::{BadPath, Issuer, Link, PathVerifier};
+pub use self::pem::{Defect, Pinned, certificates, pinned, to_pem};
 pub use self::private_key::private_key;
 #[cfg(feature = "client")]
 pub use self::roots::{Roots, client_config};
@@ -56,38 +58,6 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     })
 }
 
-/// The certificates in a PEM text, at least one, in its order. Keys and whatever else stands between them are skipped.
-///
-/// # Errors
-/// What is wrong with the text, in words that do not say where it came from: it has no certificate, or a broken one.
-pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&only_certificates(pem)).collect();
-    match chain {
-        Ok(chain) if chain.is_empty() => Err("no PEM certificate".to_owned()),
-        Ok(chain) => Ok(chain),
-        Err(error) => Err(format!("broken PEM certificate: {error}")),
-    }
-}
-
-/// The blocks of a PEM text that are certificates. The library's reader decodes a private key too that it comes upon,
-/// and gives the memory back as it is.
-fn only_certificates(pem: &[u8]) -> Vec<u8> {
-    const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
-    const END: &[u8] = b"-----END CERTIFICATE-----";
-    let (mut text, mut is_inside) = (Vec::new(), false);
-    for line in pem.split_inclusive(|octet| matches!(octet, b'\n' | b'\r')) {
-        let words = line.trim_ascii();
-        if words.starts_with(b"-----BEGIN ") {
-            is_inside = words == BEGIN;
-        }
-        if is_inside {
-            text.extend_from_slice(line);
-        }
-        is_inside = is_inside && words != END;
-    }
-    text
-}
-
 /// What a certificate says, in characters that do not steer a terminal: whoever has a certificate chose its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateInfo {
@@ -107,7 +77,10 @@ impl CertificateInfo {
     /// Reads a DER certificate; `None` if it is none.
     #[must_use]
     pub fn parse(der: &[u8]) -> Option<Self> {
-        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        X509Certificate::from_der(der).ok().map(|(_, certificate)| CertificateInfo::of(&certificate))
+    }
+
+    fn of(certificate: &X509Certificate<'_>) -> Self {
         let alternatives = certificate.subject_alternative_name().ok().flatten();
         let names =
             alternatives.iter().flat_map(|names| &names.value.general_names).filter_map(|name| match name {
@@ -118,13 +91,13 @@ impl CertificateInfo {
                 },
                 _ => None,
             });
-        Some(CertificateInfo {
+        CertificateInfo {
             subject: printable(&certificate.subject().to_string()),
             issuer: printable(&certificate.issuer().to_string()),
             names: names.collect(),
             not_before: certificate.validity().not_before.timestamp(),
             not_after: certificate.validity().not_after.timestamp(),
-        })
+        }
     }
 
     /// The names of the DNS among those that it is good for, wildcards (`*.a.example`) included.
@@ -183,32 +156,5 @@ mod tests {
         assert!(provider.cipher_suites.iter().all(|suite| suite.tls13().is_some()));
         let groups: Vec<_> = provider.kx_groups.iter().map(|group| group.name()).collect();
         assert_eq!(groups, [X25519, secp256r1, secp384r1, X25519MLKEM768]);
-    }
-
-    #[test]
-    fn certificates_are_read_in_order_and_the_want_of_any_is_an_error() {
-        let block =
-            |kind: &str, text: &str| format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n");
-        let pem =
-            block("CERTIFICATE", "AQID") + &block("PRIVATE KEY", "BwcH") + &block("CERTIFICATE", "BAUG");
-        let found = certificates(pem.as_bytes()).unwrap();
-        assert_eq!(
-            found.iter().map(|certificate| &**certificate).collect::<Vec<_>>(),
-            [[1, 2, 3], [4, 5, 6]]
-        );
-        for text in ["", "AQID", &block("PRIVATE KEY", "BwcH")] {
-            assert_eq!(certificates(text.as_bytes()).unwrap_err(), "no PEM certificate", "{text}");
-        }
-        let error = certificates((pem + &block("CERTIFICATE", "?")).as_bytes()).unwrap_err();
-        assert!(error.starts_with("broken PEM certificate: "), "{error}");
-        // Nothing of a key gets to who reads certificates, also where it stands in one that has no end.
-        let half = "-----BEGIN CERTIFICATE-----\r\nAQID\r\n";
-        let text =
-            format!("words\r\n{half}{}{half}-----END CERTIFICATE-----\r\n", block("PRIVATE KEY", "BwcH"));
-        let only = String::from_utf8(only_certificates(text.as_bytes())).unwrap();
-        assert_eq!(only, format!("{half}{half}-----END CERTIFICATE-----\r"));
-        assert!(certificates(&text.as_bytes()[..text.len() - 30]).is_err());
-        let lines = (block("CERTIFICATE", "AQID") + &block("CERTIFICATE", "BAUG")).replace('\n', "\r\n");
-        assert_eq!(certificates(lines.as_bytes()).unwrap().len(), 2);
     }
 }

@@ -84,7 +84,8 @@ fn contestants(node: &Node, entropy: &mut Entropy) -> Result<Vec<Contestant>, Fa
     let name = KeyName { file: &file, id: KEY_ID, format: KeysFormat::Auto, allowed: Allowed::default() };
     let key = name.find(ntp.ip())?;
     let internal = |problem: String| Exit::Internal.because(problem);
-    let roots = Roots::from_pem(&fs::read(node.authority())?).map_err(internal)?;
+    let roots = Roots::from_pem(&fs::read(node.authority())?);
+    let roots = roots.map_err(|defect| internal(defect.into()))?;
     let server = Server {
         ntp,
         key_exchange: node.key_exchange(),

@@ -126,7 +126,7 @@ fn each_bad_renewal_leaves_its_own_pair_in_force_and_holds_up_no_other() {
         ("half of the chain", "broken PEM certificate", {
             Box::new(move |bench, [chain, key]| bench.put("a", &[half(chain), key.clone()]))
         }),
-        ("half of the key", "it ends before its last line", {
+        ("half of the key", "broken PEM private key: line 1", {
             Box::new(move |bench, [chain, key]| bench.put("a", &[chain.clone(), half(key)]))
         }),
         ("the key before the chain", "does not belong", {

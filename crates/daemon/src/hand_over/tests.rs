@@ -104,6 +104,17 @@ fn pairs_become_files_of_root_s_that_the_group_reads_and_are_written_only_if_the
 }
 
 #[test]
+fn blocks_without_a_line_end_between_are_all_handed_over() {
+    let Some(bench) = Bench::new() else { return };
+    bench.put("a", |_| {});
+    let chain = fs::read_to_string(bench.at("a/chain")).unwrap();
+    fs::write(bench.at("a/chain"), format!("M\u{fc}nchen\n{}{chain}", chain.trim_end())).unwrap();
+    assert_eq!(bench.hand_over(&["a"]).done, [Done::Written(bench.file("a"))]);
+    let pem = fs::read_to_string(bench.file("a")).unwrap();
+    assert_eq!(pem.matches(&chain).count(), 2, "{pem}");
+}
+
+#[test]
 fn bad_pair_leaves_what_was_there_and_holds_up_no_other() {
     let Some(bench) = Bench::new() else { return };
     bench.put("a", |_| {});

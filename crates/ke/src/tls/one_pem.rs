@@ -1,14 +1,11 @@
 //! A certificate chain and its private key as one PEM text, with nothing else that may have stood in their files. RFC
 //! 7468.
 
-use base64ct::{Base64, Encoding};
 use rustls::pki_types::PrivateKeyDer;
 use zeroize::Zeroizing;
 
-use super::{IdentityError, certificates, private_key};
-
-/// Characters of base64 in a line. RFC 7468 section 2.
-const LINE_SIZE: usize = 64;
+use super::pem::{LINE_SIZE, push};
+use super::{Defect, IdentityError, certificates, private_key};
 
 /// The chain in its order, then the key, which [`super::Identity::from_pem`] reads again from the one text. It is wiped
 /// when it is dropped, and no copy of the key is left behind.
@@ -22,7 +19,11 @@ pub fn one_pem(chain: &[u8], key: &[u8]) -> Result<Zeroizing<Vec<u8>>, IdentityE
         PrivateKeyDer::Pkcs8(_) => "PRIVATE KEY",
         PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",
         PrivateKeyDer::Sec1(_) => "EC PRIVATE KEY",
-        _ => return Err(IdentityError::Key("a private key of an unknown kind".to_owned())),
+        _ => {
+            let defect =
+                Defect::new("a private key of an unknown kind", "convert it: openssl pkey -in FILE -out NEW");
+            return Err(IdentityError::Key(defect));
+        }
     };
     let blocks = || {
         let chain = chain.iter().map(|certificate| ("CERTIFICATE", &**certificate));
@@ -40,21 +41,6 @@ pub fn one_pem(chain: &[u8], key: &[u8]) -> Result<Zeroizing<Vec<u8>>, IdentityE
 fn block_size(label: &str, der: &[u8]) -> usize {
     let text_size = der.len().div_ceil(3) * 4;
     "-----BEGIN -----\n-----END -----\n".len() + 2 * label.len() + text_size + text_size.div_ceil(LINE_SIZE)
-}
-
-fn push(pem: &mut Vec<u8>, label: &str, der: &[u8]) {
-    let mut text = Zeroizing::new(vec![0; der.len().div_ceil(3) * 4]);
-    Base64::encode(der, &mut text).expect("there is room for it");
-    for part in ["-----BEGIN ", label, "-----\n"] {
-        pem.extend_from_slice(part.as_bytes());
-    }
-    for line in text.chunks(LINE_SIZE) {
-        pem.extend_from_slice(line);
-        pem.push(b'\n');
-    }
-    for part in ["-----END ", label, "-----\n"] {
-        pem.extend_from_slice(part.as_bytes());
-    }
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@
 //! usage of the key, which TLS 1.3 does not need, as there it only signs. Nothing here reads a clock: an instant is an
 //! argument, so that who knows the time badly can choose one.
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, iter};
 
-use authentick_wire::antp::Suite;
 use der::asn1::AnyRef;
 use der::{Encode, Tag};
 use rustls::RootCertStore;
@@ -19,37 +18,8 @@ use thiserror::Error;
 use webpki::EndEntityCert;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::{Roots, provider};
+use super::{KeyUse, Roots, provider};
 use crate::client::CertificateCheck;
-
-/// What a certificate's key is to be used for. RFC 5280 section 4.2.1.3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyUse {
-    /// To agree on a secret: keyAgreement.
-    Agreement,
-    /// To have a secret encrypted to it: keyEncipherment.
-    Encipherment,
-}
-
-impl KeyUse {
-    /// What a suite of ANTP does with it.
-    #[must_use]
-    pub const fn of(suite: Suite) -> Self {
-        match suite {
-            Suite::RSA_PKCS1 | Suite::RSA_OAEP => KeyUse::Encipherment,
-            _ => KeyUse::Agreement,
-        }
-    }
-}
-
-impl fmt::Display for KeyUse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            KeyUse::Agreement => "keyAgreement",
-            KeyUse::Encipherment => "keyEncipherment",
-        })
-    }
-}
 
 /// A chain that is not to be trusted: which check it failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -180,11 +150,7 @@ fn check_usage(leaf: &[u8], usage: KeyUse) -> Result<(), BadPath> {
     let broken = || BadPath::new(CertificateCheck::Other, "broken key usage");
     let (_, certificate) = X509Certificate::from_der(leaf).map_err(|_| broken())?;
     let Some(stated) = certificate.key_usage().map_err(|_| broken())? else { return Ok(()) };
-    let allows = match usage {
-        KeyUse::Agreement => stated.value.key_agreement(),
-        KeyUse::Encipherment => stated.value.key_encipherment(),
-    };
-    match allows {
+    match usage.is_in(stated.value) {
         true => Ok(()),
         false => {
             let detail = format!("the certificate's key is not for {usage}");

@@ -7,45 +7,57 @@ use base64ct::{Base64, Encoding};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 use zeroize::Zeroizing;
 
-const BEGIN: &[u8] = b"-----BEGIN ";
-const END: &[u8] = b"-----END ";
-const DASHES: &[u8] = b"-----";
+use super::Defect;
+use super::pem::{Block, Blocks, nothing};
 
-/// The first private key in a PEM text: PKCS#8, PKCS#1 or SEC 1. Certificates and whatever else stands before it are
-/// skipped. It is wiped when it is dropped.
+/// The first private key in a PEM text: PKCS#8, PKCS#1 or SEC 1. Blocks of other kinds before it are skipped.
+///
+/// It is wiped when it is dropped.
 ///
 /// # Errors
-/// What is wrong with the text, in words that repeat nothing of it: it has no key, an encrypted or a broken one.
-pub fn private_key(pem: &[u8]) -> Result<Zeroizing<PrivateKeyDer<'static>>, String> {
-    let mut lines = pem.split(|octet| matches!(octet, b'\n' | b'\r')).map(<[u8]>::trim_ascii);
-    let label = lines.by_ref().find_map(|line| {
-        let label = line.strip_prefix(BEGIN)?.strip_suffix(DASHES)?;
-        label.ends_with(b"PRIVATE KEY").then_some(label)
-    });
-    let encrypted =
-        || Err("no PEM private key: it is encrypted, and nobody is asked for its password".to_owned());
-    let broken = |problem: &str| format!("no PEM private key: {problem}");
-    let kind: fn(Vec<u8>) -> PrivateKeyDer<'static> = match label {
-        None => return Err("no PEM private key".to_owned()),
-        Some(b"PRIVATE KEY") => |der| PrivatePkcs8KeyDer::from(der).into(),
-        Some(b"RSA PRIVATE KEY") => |der| PrivatePkcs1KeyDer::from(der).into(),
-        Some(b"EC PRIVATE KEY") => |der| PrivateSec1KeyDer::from(der).into(),
-        Some(b"ENCRYPTED PRIVATE KEY") => return encrypted(),
-        Some(_) => return Err(broken("neither PKCS#8, PKCS#1 nor SEC 1")),
-    };
-    // Room for all, so that no copy is left behind by growth.
-    let mut text = Zeroizing::new(Vec::with_capacity(pem.len()));
-    loop {
-        match lines.next() {
-            None => return Err(broken("it ends before its last line")),
-            Some(line) if line.starts_with(END) => break,
-            // The way in which OpenSSL once encrypted: Proc-Type: 4,ENCRYPTED.
-            Some(line) if line.contains(&b':') => return encrypted(),
-            Some(line) => text.extend_from_slice(line),
+/// If there is no key, an encrypted or a broken one. The message repeats nothing of the text.
+pub fn private_key(pem: &[u8]) -> Result<Zeroizing<PrivateKeyDer<'static>>, Defect> {
+    let mut other = None;
+    for block in Blocks::of(pem) {
+        let block = block.map_err(|broken| broken.of("broken PEM private key"))?;
+        if block.label.ends_with(b"PRIVATE KEY") {
+            return decode(&block);
         }
+        other = other.or(Some(block));
     }
+    Err(nothing("private key", pem, other.as_ref()))
+}
+
+fn decode(block: &Block<'_>) -> Result<Zeroizing<PrivateKeyDer<'static>>, Defect> {
+    let unusable = |problem: &str, remedy: &str| {
+        Defect::new(format!("no PEM private key: {}, {problem}", block.title()), remedy)
+    };
+    let encrypted = || Err(unusable("which is encrypted", "decrypt it: openssl pkey -in FILE -out NEW"));
+    let kind: fn(Vec<u8>) -> PrivateKeyDer<'static> = match block.label {
+        b"PRIVATE KEY" => |der| PrivatePkcs8KeyDer::from(der).into(),
+        b"RSA PRIVATE KEY" => |der| PrivatePkcs1KeyDer::from(der).into(),
+        b"EC PRIVATE KEY" => |der| PrivateSec1KeyDer::from(der).into(),
+        b"ENCRYPTED PRIVATE KEY" => return encrypted(),
+        b"OPENSSH PRIVATE KEY" => {
+            let remedy = "convert a copy of it: ssh-keygen -p -N '' -m PKCS8 -f COPY";
+            return Err(unusable("which is a key of OpenSSH's", remedy));
+        }
+        _ => {
+            let remedy =
+                "make a key of P-256: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256";
+            return Err(unusable("neither PKCS#8, PKCS#1 nor SEC 1", remedy));
+        }
+    };
+    // The way in which OpenSSL once encrypted: Proc-Type: 4,ENCRYPTED.
+    if block.body.contains(&b':') {
+        return encrypted();
+    }
+    // Room for all, so that no copy is left behind by growth.
+    let mut text = Zeroizing::new(Vec::with_capacity(block.body.len()));
+    text.extend(block.body.iter().filter(|octet| !octet.is_ascii_whitespace()));
     let mut der = Zeroizing::new(vec![0; text.len()]);
-    let size = Base64::decode(&*text, &mut der).map_err(|_| broken("its base64 is wrong"))?.len();
+    let wrong = |_| unusable("whose base64 is wrong", "copy the file again, as a whole");
+    let size = Base64::decode(&*text, &mut der).map_err(wrong)?.len();
     der.truncate(size);
     Ok(Zeroizing::new(kind(std::mem::take(&mut *der))))
 }
@@ -86,9 +98,9 @@ mod tests {
             (block("DSA PRIVATE KEY", secret), "neither PKCS#8"),
             (block("PRIVATE KEY", secret), "base64"),
             (block("PRIVATE KEY", &format!("{secret}?=")), "base64"),
-            (format!("-----BEGIN PRIVATE KEY-----\n{secret}==\n"), "ends before its last line"),
+            (format!("-----BEGIN PRIVATE KEY-----\n{secret}==\n"), "has no end"),
         ] {
-            let message = private_key(pem.as_bytes()).unwrap_err();
+            let message = String::from(private_key(pem.as_bytes()).unwrap_err());
             assert!(message.contains(part) && !message.contains(secret), "{message}");
         }
     }

@@ -6,7 +6,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::{certificates, started_provider};
+use super::{Defect, certificates, started_provider};
 use crate::ALPN;
 
 /// A client's trust: certificates of authorities.
@@ -17,11 +17,26 @@ impl Roots {
     /// The authorities in a PEM text.
     ///
     /// # Errors
-    /// A sentence on what is wrong with the text.
-    pub fn from_pem(pem: &[u8]) -> Result<Self, String> {
+    /// If the text is not understood, or a certificate in it cannot be an authority's.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, Defect> {
+        Roots::from_certificates(certificates(pem)?)
+    }
+
+    /// Authorities with these certificates, of which none is passed over.
+    ///
+    /// # Errors
+    /// If one of them cannot be an authority's.
+    pub fn from_certificates(
+        certificates: impl IntoIterator<Item = CertificateDer<'static>>,
+    ) -> Result<Self, Defect> {
         let mut roots = RootCertStore::empty();
-        for certificate in certificates(pem)? {
-            roots.add(certificate).map_err(|error| format!("unusable authority: {error}"))?;
+        for (number, certificate) in (1..).zip(certificates) {
+            roots.add(certificate).map_err(|error| {
+                Defect::new(
+                    format!("unusable authority: certificate {number}: {error}"),
+                    "remove it from the file",
+                )
+            })?;
         }
         Ok(Roots(roots))
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use authentick_ke::tls::{certificates, private_key};
+use authentick_ke::tls::{certificates, check_chain, private_key};
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -46,8 +46,9 @@ impl Identity {
     /// # Errors
     /// If a text is no PEM of its kind, or the key does not belong to the chain.
     pub fn from_pem(chain: &[u8], key: &[u8], authorities: &[u8]) -> Result<Self, IdentityError> {
-        let chain = certificates(chain).map_err(IdentityError::Chain)?;
-        let key = private_key(key).map_err(IdentityError::Key)?;
+        let chain = certificates(chain).map_err(|defect| IdentityError::Chain(defect.into()))?;
+        check_chain(&chain).map_err(|defect| IdentityError::Chain(defect.into()))?;
+        let key = private_key(key).map_err(|defect| IdentityError::Key(defect.into()))?;
         let key = any_supported_type(&key)
             .map_err(|error| IdentityError::Key(format!("unusable private key: {error}")))?;
         let certified = CertifiedKey::new(chain, key);
@@ -63,7 +64,9 @@ impl Identity {
             Err(error) => return Err(IdentityError::Key(error.to_string())),
         }
         let mut roots = RootCertStore::empty();
-        for certificate in certificates(authorities).map_err(IdentityError::Authorities)? {
+        let authorities =
+            certificates(authorities).map_err(|defect| IdentityError::Authorities(defect.into()))?;
+        for certificate in authorities {
             roots
                 .add(certificate)
                 .map_err(|error| IdentityError::Authorities(format!("unusable certificate: {error}")))?;

@@ -5,6 +5,7 @@ use std::fs;
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
+use authentick_ke::tls::{Defect, certificates};
 use authentick_load::{NotAllowed, Permission};
 use authentick_report::study::field::{Given, Name, Server};
 use authentick_rig::process::is_running;
@@ -174,14 +175,13 @@ impl Choice {
     }
 }
 
-/// Whether there are authorities in a file that `--server-ca` names.
+/// Checks that a file that `--server-ca` names has authorities.
 fn check_authorities(file: &Path) -> Result<(), Error> {
-    let problem = match fs::read(file) {
-        Ok(text) if String::from_utf8_lossy(&text).contains("-----BEGIN CERTIFICATE-----") => return Ok(()),
-        Ok(_) => "there is no certificate in it".to_owned(),
-        Err(error) => format!("cannot read it: {error}"),
+    let (problem, remedy) = match fs::read(file).map(|pem| certificates(&pem)) {
+        Ok(Ok(_)) => return Ok(()),
+        Ok(Err(Defect { problem, remedy })) => (problem, remedy),
+        Err(error) => (format!("cannot read it: {error}"), "name a PEM file of authorities".to_owned()),
     };
-    let remedy = "name a PEM file of authorities".to_owned();
     Err(Error::File { place: format!("--server-ca {}", file.display()), problem, remedy })
 }
 
@@ -259,7 +259,7 @@ mod tests {
     fn words_of_a_server_are_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let [authorities, list] = ["ca.pem", "list"].map(|name| folder.path().join(name));
-        fs::write(&authorities, "-----BEGIN CERTIFICATE-----").unwrap();
+        fs::write(&authorities, "-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----").unwrap();
         fs::write(&list, "192.0.2.0/24").unwrap();
         let said = Said {
             given: vec![given("a=h:1:2"), given("b=[::1]:3")],
@@ -309,7 +309,7 @@ mod tests {
             said.authorities.push((name("a"), wrong.clone()));
         });
         let error = error.unwrap_err().to_string();
-        assert!(error.contains("--server-ca") && error.contains("there is no certificate in it"), "{error}");
+        assert!(error.contains("--server-ca") && error.contains("no PEM certificate"), "{error}");
         let missing = folder.path().join("missing");
         let error = of(&|said| {
             permit(said);

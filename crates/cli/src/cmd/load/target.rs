@@ -1,6 +1,5 @@
 //! Who is to be loaded: its address, whether that is allowed, and whom clients trust; then a first exchange.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -100,9 +99,7 @@ pub(crate) fn find(
 
 /// A plan by which clients trust the authorities in a file, or the system's, and the same for who asks before.
 fn trusting(plan: Plan, trust: &Trust) -> Result<(Plan, Roots), Failure> {
-    let file = trust.ca.as_deref();
-    let roots = trust::roots(file)?;
-    let authorities_pem = file.and_then(|file| fs::read_to_string(file).ok());
+    let (roots, authorities_pem) = trust::roots_and_pem(trust.ca.as_deref())?;
     let server_name = trust.name(&plan.server_name).to_owned();
     Ok((Plan { server_name, authorities_pem, ..plan }, roots))
 }

@@ -26,7 +26,8 @@ impl Ends {
         let bug = |what: String| Error::Bug(format!("cannot shake hands alone: {what}"));
         let [chain, key] = [identities.chain("server"), identities.key("server")].map(std::fs::read);
         let identity = Identity::from_pem(&chain?, &key?).map_err(|error| bug(error.to_string()))?;
-        let roots = Roots::from_pem(&std::fs::read(identities.authority())?).map_err(bug)?;
+        let roots = Roots::from_pem(&std::fs::read(identities.authority())?);
+        let roots = roots.map_err(|defect| bug(defect.into()))?;
         let name = ServerName::try_from(NAME).map_err(|error| bug(error.to_string()))?;
         Ok(Ends { server: server_config(&identity), client: client_config(roots), name })
     }
