@@ -116,6 +116,12 @@ fn read_checked(
     read_open(file, metadata.len(), size_max)
 }
 
+/// A text without the byte order mark (UTF-8) that some editors put before it: every kind of text file may have one.
+#[must_use]
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
 /// Whether this process can read a file with its present rights, regardless of who else may.
 ///
 /// # Errors

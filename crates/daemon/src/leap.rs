@@ -32,9 +32,6 @@ pub(crate) enum LeapError {
     /// It cannot be read.
     #[error("cannot read it: {0}")]
     Io(#[from] Unreadable),
-    /// It is no text.
-    #[error("it is no UTF-8")]
-    Text(#[from] std::str::Utf8Error),
     /// A line, counted from 1, is none of a list.
     #[error("line {0}: no line of a list of leap seconds")]
     Line(usize),
@@ -64,7 +61,9 @@ impl LeapSeconds {
     /// # Errors
     /// If it cannot be read, is longer than a mebioctet, or is not whole.
     pub(crate) fn read(path: &Path) -> Result<Self, LeapError> {
-        LeapSeconds::parse(std::str::from_utf8(&guarded::read(path, Secrecy::Public, SIZE_MAX)?)?)
+        let octets = guarded::read(path, Secrecy::Public, SIZE_MAX)?;
+        // Comments may be in any encoding; everything else is digits.
+        LeapSeconds::parse(&String::from_utf8_lossy(guarded::without_mark(&octets)))
     }
 
     fn parse(text: &str) -> Result<Self, LeapError> {
@@ -286,6 +285,19 @@ mod tests {
         };
         assert!(list.leaps.len() >= 27 && list.leaps.contains(&(LAST, true)), "{list:?}");
         assert!(list.end().unwrap() > 1_700_000_000);
+    }
+
+    #[test]
+    fn encoding_of_comments_does_not_matter() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("list");
+        let data = DATA.replace("3692217600\t37", "3692217600 12");
+        let text = list(&data);
+        let comment = b"\xef\xbb\xbf# Universit\xe9\n";
+        std::fs::write(&file, [comment, text.as_bytes()].concat()).unwrap();
+        assert_eq!(LeapSeconds::read(&file).unwrap(), parsed(&data));
+        std::fs::write(&file, [b"\xe9\n", text.as_bytes()].concat()).unwrap();
+        assert!(matches!(LeapSeconds::read(&file), Err(LeapError::Line(1))));
     }
 
     //= rfc5905#7.3-2

@@ -51,7 +51,7 @@ impl Allow {
     /// A sentence that names the line.
     pub fn from_list(text: &str) -> Result<Self, String> {
         let mut prefixes = Vec::new();
-        for (index, line) in text.lines().enumerate() {
+        for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let entry = line.split('#').next().unwrap_or_default().trim();
             if !entry.is_empty() {
                 let problem = |error| format!("line {}: {entry:?}: {error}", index + 1);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn list_adds_prefixes_and_names_a_line_that_is_none() {
-        let allow = Allow::from_list("# ours\n192.0.2.0/24 # lab\n\n2001:db8::/32\n").unwrap();
+        let allow = Allow::from_list("\u{feff}# ours\n192.0.2.0/24 # lab\n\n2001:db8::/32\n").unwrap();
         assert!(
             allow.contains("192.0.2.9".parse().unwrap()) && allow.contains("2001:db8::9".parse().unwrap())
         );

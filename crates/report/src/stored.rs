@@ -131,7 +131,12 @@ pub fn format_of(text: &str) -> Result<String, serde_json::Error> {
     struct Head {
         format: String,
     }
-    serde_json::from_str(text).map(|head: Head| head.format)
+    from_json(text).map(|head: Head| head.format)
+}
+
+/// Reads JSON, which editors may have put a byte order mark before.
+pub(crate) fn from_json<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+    serde_json::from_str(text.trim_start_matches('\u{feff}'))
 }
 
 /// The magnitudes between which the quotient of two stored numbers, and what a report makes of it, is a number, too;
@@ -169,7 +174,7 @@ pub fn read<T: Stored>(text: &str) -> Result<T, Error> {
     if T::KNOWN.len() > 1 && format_of(text).map_err(json)? != T::FORMAT {
         record.convert(text).map_err(json)?;
     }
-    check_magnitudes(&serde_json::from_str(text).map_err(json)?, "")?;
+    check_magnitudes(&from_json(text).map_err(json)?, "")?;
     record.check().map_err(Error::Unsound)?;
     Ok(record)
 }
@@ -185,7 +190,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     if !known.contains(&found.as_str()) {
         return Err(Error::Format { found, known });
     }
-    serde_json::from_str(text).map_err(json)
+    from_json(text).map_err(json)
 }
 
 /// A record or plan as indented JSON with a line end after it.
@@ -272,6 +277,13 @@ mod tests {
         for text in ["", "[]", "{}", r#"{"format": 1}"#, r#"{"format": "a/1""#] {
             assert!(format_of(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn byte_order_mark_before_a_record_is_taken() {
+        let text = format!("\u{feff}{}", include_str!("../tests/golden/load.json"));
+        assert!(crate::Record::from_json(&text).is_ok());
+        assert!(crate::load::LoadRecord::from_json(&text).is_ok());
     }
 
     /// Rates, ratios and times that were made of them were shown as `inf`.

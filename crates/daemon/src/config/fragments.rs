@@ -217,7 +217,11 @@ fn is_of_tables(array: &DeArray<'_>) -> bool {
 }
 
 fn read(path: &Path, remedy_if_missing: &str) -> Result<String, ConfigError> {
-    fs::read_to_string(path).map_err(|error| {
+    let text = fs::read_to_string(path).map(|text| match text.strip_prefix('\u{feff}') {
+        Some(text) => text.to_owned(),
+        None => text,
+    });
+    text.map_err(|error| {
         let is_permission = error.kind() == ErrorKind::PermissionDenied;
         let remedy = match error.kind() {
             ErrorKind::NotFound => remedy_if_missing,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use authentick_fleet::Kept;
 
 use super::keys::{FleetKind, Shared};
+use crate::guarded::without_mark;
 use crate::keystore::{SecretFile, StateDirectory, StoreError, Swap, Version};
 
 /// Octets of the file: a document of the largest size, and as much again for what stands beside it.
@@ -67,7 +68,8 @@ impl<K: FleetKind> Disk<K> {
     fn understand(&self, octets: Option<&[u8]>) -> Result<OnDisk<K>, StoreError> {
         let Some(octets) = octets else { return Ok(OnDisk { kept: Kept::default(), version: None }) };
         let wrong = |problem: String| StoreError::Kept(self.path().to_owned(), problem);
-        let text = std::str::from_utf8(octets).map_err(|_| wrong("it is not text".to_owned()))?;
+        let text =
+            std::str::from_utf8(without_mark(octets)).map_err(|_| wrong("it is not text".to_owned()))?;
         let kept = Kept::parse(text).map_err(|error| wrong(error.to_string()))?;
         Ok(OnDisk { kept, version: Some(Version::of(octets)) })
     }

@@ -27,7 +27,7 @@ use serde::Serialize;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::guarded::{self, Secrecy, Unreadable};
+use crate::guarded::{self, Secrecy, Unreadable, without_mark};
 use crate::identity::let_read;
 use crate::keystore::{emit_octets, octets};
 use crate::lock::{self, Lock, LockError};
@@ -321,6 +321,7 @@ impl Key {
 /// The keys that a text describes; otherwise the line with a mistake, and what it is.
 fn parse(text: &[u8]) -> Result<SealFile, (usize, &'static str)> {
     let mut keys: Vec<Key> = Vec::with_capacity(KEY_COUNT_MAX);
+    let text = without_mark(text);
     for (index, line) in text.strip_suffix(b"\n").unwrap_or(text).split(|octet| *octet == b'\n').enumerate() {
         let wrong = |problem| (index + 1, problem);
         if index == 0 {

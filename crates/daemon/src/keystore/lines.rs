@@ -17,11 +17,12 @@ use zeroize::Zeroizing;
 
 use super::KeyKind;
 use super::error::StoreError;
+use crate::guarded::without_mark;
 
 /// The keys that a text describes, which is stored at `place`.
 pub(crate) fn parse<K: KeyKind>(place: &str, octets: &[u8]) -> Result<K, StoreError> {
-    let text =
-        std::str::from_utf8(octets).map_err(|_| StoreError::Line(place.to_owned(), 0, "file is not text"))?;
+    let text = std::str::from_utf8(without_mark(octets))
+        .map_err(|_| StoreError::Line(place.to_owned(), 0, "file is not text"))?;
     K::parse(Lines::new(place, text, K::MAGIC)?)
 }
 

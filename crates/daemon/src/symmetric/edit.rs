@@ -18,6 +18,7 @@ use super::keys::{Dialect, Key, Keys, Standing};
 use super::notes::{self, Note};
 use super::secret::{NTP_KEY_SIZE_MAX, NTP_TEXT_SIZE_MAX};
 use super::types::Type;
+use crate::guarded::without_mark;
 
 /// The highest id that ntpd and NTPsec read.
 const NTP_ID_MAX: u32 = 65_535;
@@ -178,6 +179,7 @@ struct Draft {
 impl Draft {
     /// `otherwise`: how a key is written if the file does not show whose it is.
     fn new(text: &[u8], keys: &Keys, otherwise: Dialect) -> Self {
+        let text = without_mark(text);
         let lines = text.strip_suffix(b"\n").unwrap_or(text).split(|&octet| octet == b'\n');
         let lines = lines.map(|line| Zeroizing::new(line.to_vec())).collect();
         Draft {

@@ -20,6 +20,7 @@ use super::entry::{Entry, entry};
 use super::keys::{Dialect, Foreign, Key, Keys, Mistake, Warning};
 use super::notes::{self, Note};
 use super::{secret, types};
+use crate::guarded::without_mark;
 
 /// Reads a file.
 ///
@@ -75,7 +76,7 @@ impl<'a> Lines<'a> {
         let mut entries: Vec<Entry<'a>> = Vec::new();
         let mut noted: HashMap<u32, (usize, Note)> = HashMap::new();
         let mut shows = Vec::new();
-        for (index, line) in octets.split(|&octet| octet == b'\n').enumerate() {
+        for (index, line) in without_mark(octets).split(|&octet| octet == b'\n').enumerate() {
             let at = |(problem, remedy)| Mistake { line: index + 1, problem, remedy };
             let text = line.trim_ascii_start();
             match text.first() {

@@ -28,7 +28,7 @@ struct Bracket {
 
 /// Takes in the capacity. Such a search may have given up with a rate that held now and then; it has no capacity then.
 pub(super) fn convert(record: &mut LoadRecord, text: &str) -> serde_json::Result<()> {
-    let Gone { capacity_rps, search: bracket } = serde_json::from_str(text)?;
+    let Gone { capacity_rps, search: bracket } = crate::stored::from_json(text)?;
     let Some(search) = &record.search else {
         record.capacity = capacity_rps.map(|rps| Capacity { at_least: Some(rps), ..Capacity::default() });
         return Ok(());

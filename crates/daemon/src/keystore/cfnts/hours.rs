@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 use super::super::emit_octets;
 use super::super::error::StoreError;
 use crate::config::Cfnts;
-use crate::guarded::{self, Secrecy};
+use crate::guarded::{self, Secrecy, without_mark};
 use crate::symmetric::notes;
 
 /// Hours whose values are in memcached, before and after the present one.
@@ -194,7 +194,7 @@ impl Kept {
     /// The first line that is wrong, and what with it.
     pub(super) fn parse(place: &str, text: &[u8]) -> Result<Self, StoreError> {
         let wrong = |line, problem| StoreError::Line(place.to_owned(), line, problem);
-        let text = std::str::from_utf8(text).map_err(|_| wrong(0, "file is not text"))?;
+        let text = std::str::from_utf8(without_mark(text)).map_err(|_| wrong(0, "file is not text"))?;
         let mut kept = Kept::default();
         for (index, line) in text.lines().enumerate() {
             let wrong = |problem| wrong(index + 1, problem);
