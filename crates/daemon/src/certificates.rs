@@ -47,6 +47,13 @@ impl Served {
         Some(&self.identity.as_ref()?.certificate)
     }
 
+    /// Logs what clients dislike about what is in force.
+    pub(crate) fn warn(&self) {
+        if let Some(identity) = &self.identity {
+            validity::warn_of(self.pair.read_from(), identity);
+        }
+    }
+
     /// The names for which clients get it: those of its table, or of the certificate.
     pub(crate) fn names(&self) -> Vec<&str> {
         match (&self.pair.names, self.certificate()) {
@@ -110,7 +117,9 @@ impl InForce {
 
     /// Logs which certificates are not valid or end soon, and which names will not do what they should.
     pub(crate) fn warn(&self) {
-        self.certificates().for_each(validity::warn);
+        for served in &self.served {
+            served.warn();
+        }
         self.remarks().iter().for_each(|remark| log::warn!("{remark}"));
     }
 
@@ -207,7 +216,7 @@ impl Table {
         }
         match judge(served, &contents, config, containment) {
             Ok(identity) => {
-                validity::warn(&identity.certificate);
+                validity::warn_of(served.pair.read_from(), &identity);
                 if served.digest != digest {
                     served.reloads.count(true);
                 }
@@ -235,23 +244,16 @@ fn judge(
     config: &Config,
     containment: &Containment,
 ) -> Result<Identity, String> {
-    let identity = contents.identity(config, &served.pair).map_err(|error| {
-        let is_out_of_reach = |(_, path)| !containment.may_read(path);
-        match error.is_permission && served.pair.files().into_iter().any(is_out_of_reach) {
-            true => ConfigError { remedy: UNREACHABLE.to_owned(), ..error }.to_string(),
-            false => error.to_string(),
-        }
-    })?;
+    let files = served.pair.files().into_iter().map(|(_, path)| path);
+    let identity = contents
+        .identity(config, &served.pair)
+        .map_err(|error| containment.explain(error, files).to_string())?;
     let fresh = &identity.certificate;
     match served.certificate().and_then(|in_force| validity::objection(in_force, fresh)) {
         Some(problem) => Err(format!("{}: {problem}; renew it", served.pair.read_from().display())),
         None => Ok(identity),
     }
 }
-
-/// What to do about a file that containment does not let the server read.
-pub(crate) const UNREACHABLE: &str = "a restart is needed: a contained server reads only folders that its \
-                                      configuration named when it started";
 
 /// What was last logged of a pair that is refused.
 #[derive(Debug, Default)]

@@ -133,11 +133,13 @@ fn hand_over_one(config: &Config, pair: &CertificatePair, group: u32) -> Result<
     let contents = Contents::read_sources_of(config, pair, owners(config, pair)?);
     let [chain, key] = contents.texts()?;
     let wrong = |error| identity::wrong(config, pair, &error);
-    let fresh = Identity::from_pem(chain, key).map_err(wrong)?.certificate;
+    let identity = Identity::from_pem(chain, key).map_err(wrong)?;
+    let fresh = &identity.certificate;
     let pem = one_pem(chain, key).map_err(wrong)?;
     let pem = Zeroizing::new([marker(config).as_bytes(), &pem].concat());
     let old = old(target, group);
-    check_validity(config, pair, &fresh, old.as_ref())?;
+    check_validity(config, pair, fresh, old.as_ref())?;
+    validity::warn_of(&pair.certificate_chain, &identity);
     if old.is_some_and(|old| *old.pem == *pem) {
         return Ok(Done::Unchanged(target.to_owned()));
     }
@@ -199,7 +201,6 @@ fn check_validity(
         let [chain, _] = identity::sources(config, pair);
         return Err(chain.wrong(problem, "renew it, or set this host's clock if that is wrong"));
     }
-    validity::warn(fresh);
     Ok(())
 }
 

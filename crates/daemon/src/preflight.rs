@@ -15,7 +15,7 @@ use authentick_proto::keyset::KeySet;
 
 use crate::addresses;
 use crate::antp;
-use crate::certificates;
+use crate::certificates::{self, Served};
 use crate::config::{Config, ConfigError, ListenAddress, NextKey, Reference, RotatingKeys, Symmetric};
 use crate::fleet::seal_file::SealFile;
 use crate::guarded;
@@ -55,6 +55,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         for (pair, certificate) in exchange.certificates.iter().zip(in_force.certificates()) {
             must_be_good(&identity::chain_file(config, pair), certificate)?;
         }
+        in_force.served().iter().for_each(Served::warn);
         in_force.remarks().iter().for_each(|remark| log::warn!("{remark}"));
         hand_over::warn_of_old(config, exchange);
     }
@@ -63,6 +64,7 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
             let suite = antp.suites.iter().find(|suite| suite.suite == served).expect("it is one of these");
             let [chain, _] = antp::files(config, suite);
             must_be_good(&chain, &certificate)?;
+            validity::warn(&certificate);
         }
     }
     if let Some(symmetric) = &config.symmetric {
@@ -106,10 +108,7 @@ fn check_keys<K: KeyKind>(config: &Config, stores: &Stores) -> Result<(), Config
 fn must_be_good(chain: &PemFile<'_>, certificate: &CertificateInfo) -> Result<(), ConfigError> {
     match validity::problem(certificate) {
         Some(problem) => Err(chain.wrong(problem, "renew it, or set this host's clock if that is wrong")),
-        None => {
-            validity::warn(certificate);
-            Ok(())
-        }
+        None => Ok(()),
     }
 }
 

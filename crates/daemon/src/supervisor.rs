@@ -1,7 +1,7 @@
 //! The thread that works on files: rotating keys, reloading, saving counts. It may hang for as long as a disk does, and
 //! nothing that answers clients waits for it; the clock has a separate thread ([`crate::watch`]).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use authentick_wire::header::Leap;
 
 use crate::advertised;
 use crate::antp;
-use crate::certificates::{Certificates, Line, UNREACHABLE};
+use crate::certificates::{Certificates, Line};
 use crate::config::{Antp, Changes, Config, KeyExchange, Reference};
-use crate::containment::{Containment, Refusals};
+use crate::containment::{Containment, Refusals, UNREACHABLE};
 use crate::heartbeat::{STALE_AFTER, TICK};
 use crate::leap::LeapKeeper;
 use crate::metrics::counters::Totals;
@@ -362,7 +362,11 @@ impl Supervisor {
                 }
                 Some(problem) => Some(format!("{problem}; renew it")),
             },
-            Err(error) => Some(error.to_string()),
+            Err(error) => {
+                let files =
+                    antp.suites.iter().flat_map(|suite| [&suite.certificate_chain, &suite.private_key]);
+                Some(self.containment.explain(error, files.map(PathBuf::as_path)).to_string())
+            }
         };
         state.reloads.count(problem.is_none());
         if let Some(problem) = problem {

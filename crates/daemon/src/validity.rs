@@ -4,7 +4,9 @@
 //! theirs. It does not replace a valid one by it. Only the server's own certificate is checked: others in the chain may
 //! be there for old clients, and have expired for the rest.
 
-use authentick_ke::tls::CertificateInfo;
+use std::path::Path;
+
+use authentick_ke::tls::{CertificateInfo, Defect, Identity};
 use authentick_net::clock;
 
 use crate::symmetric::notes;
@@ -45,6 +47,19 @@ pub(crate) fn objection(in_force: &CertificateInfo, fresh: &CertificateInfo) -> 
 
 fn objection_at(in_force: &CertificateInfo, fresh: &CertificateInfo, now: i64) -> Option<String> {
     problem_at(fresh, now).filter(|_| problem_at(in_force, now).is_none())
+}
+
+/// Logs what clients dislike about the certificate and the chain of an identity, as each start, check and reload does.
+pub(crate) fn warn_of(file: &Path, identity: &Identity) {
+    warn(&identity.certificate);
+    warn_of_chain(file, identity.warnings(clock::unix_seconds()));
+}
+
+/// Logs the defects of a chain in a file.
+pub(crate) fn warn_of_chain(file: &Path, defects: Vec<Defect>) {
+    for Defect { problem, remedy } in defects {
+        log::warn!("{}: {problem}; {remedy}", file.display());
+    }
 }
 
 /// Logs that a certificate is not valid, or expires soon.
@@ -110,9 +125,10 @@ impl Reminder {
 
 /// A day and a time, for a message.
 pub(crate) fn date(unix_seconds: i64) -> String {
-    match u64::try_from(unix_seconds).unwrap_or(0) {
-        seconds @ ..=notes::TIME_MAX => notes::time(seconds),
-        _ => "a time far off".to_owned(),
+    match u64::try_from(unix_seconds) {
+        Err(_) => "a time before 1970".to_owned(),
+        Ok(seconds @ ..=notes::TIME_MAX) => notes::time(seconds),
+        Ok(_) => "a time far off".to_owned(),
     }
 }
 
@@ -139,7 +155,8 @@ mod tests {
             assert!(problem.unwrap_or_default().contains(part.unwrap_or_default()), "{now}");
         }
         assert_eq!(date(i64::MAX), "a time far off");
-        assert_eq!(date(i64::MIN), "1970-01-01T00:00:00Z");
+        assert_eq!(date(-1), "a time before 1970");
+        assert_eq!(date(0), "1970-01-01T00:00:00Z");
     }
 
     #[test]

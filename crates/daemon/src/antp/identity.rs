@@ -2,7 +2,10 @@
 
 use authentick_crypto::Entropy;
 use authentick_crypto::kem::PublicKey;
-use authentick_ke::tls::{CertificateInfo, certificates, private_key, public_key_info};
+use authentick_ke::tls::{
+    CertificateInfo, Defect, KeyUse, certificates, chain_warnings, check_chain, private_key, public_key_info,
+};
+use authentick_net::clock::unix_seconds;
 use authentick_proto::antp::kem;
 use authentick_proto::antp::server::{BadIdentity, Identity, Service};
 use authentick_wire::antp::Suite;
@@ -90,18 +93,20 @@ fn load_one(
 ) -> Result<(Identity, CertificateInfo, Vec<u8>), ConfigError> {
     let (chain, pem) = (chain_file.read(Secrecy::Public)?, key_file.read(Secrecy::GroupReads)?);
 
-    let remedy = "name a PEM file with ANTP's certificate first";
-    let chain = certificates(&chain).map_err(|problem| chain_file.wrong(problem, remedy))?;
-    let not_x509 = || chain_file.wrong("the first certificate is not X.509", remedy);
+    let in_chain = |defect: Defect| chain_file.wrong(&defect, &defect.remedy);
+    let chain = certificates(&chain).map_err(in_chain)?;
+    check_chain(&chain).map_err(in_chain)?;
+    let not_x509 =
+        || chain_file.wrong("the first certificate is not X.509", "copy the file again, as a whole");
     let info = CertificateInfo::parse(&chain[0]).ok_or_else(not_x509)?;
     let public = public_key_info(&chain[0]).ok_or_else(not_x509)?;
 
-    let remedy = "name a PEM file with the private key, not encrypted";
-    let private = private_key(&pem).map_err(|problem| key_file.wrong(problem, remedy))?;
+    let private = private_key(&pem).map_err(|defect| key_file.wrong(&defect, &defect.remedy))?;
     let PrivateKeyDer::Pkcs8(pkcs8) = &*private else {
         let remedy = "convert it: openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW";
         return Err(key_file.wrong("the private key is not in PKCS#8", remedy));
     };
+    validity::warn_of_chain(chain_file.path, chain_warnings(&chain, KeyUse::of(suite), unix_seconds()));
     let certificates: Vec<Vec<u8>> = chain.iter().map(|certificate| certificate.to_vec()).collect();
     let identity =
         Identity::new(suite, pkcs8.secret_pkcs8_der(), &certificates).map_err(|bad| match bad {

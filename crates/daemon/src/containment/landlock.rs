@@ -7,9 +7,10 @@
 //! `../../archive/NAME/privkey2.pem`, which a renewal points to `privkey3.pem`; Kubernetes points `..data` to another
 //! folder beside it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use landlock::{
@@ -117,12 +118,27 @@ fn version_of(status: &RestrictionStatus) -> Result<u32, String> {
     }
 }
 
-/// Whether `path` leads, by its links as they are now, to what is `readable`. What cannot be looked at may be: whoever
-/// reads it finds out.
-pub(super) fn leads_into(readable: &BTreeSet<PathBuf>, path: &Path) -> bool {
+/// Paths for which there are rules, each with the device and inode that its rule is about.
+pub(super) type Ruled = BTreeMap<PathBuf, Option<(u64, u64)>>;
+
+/// The paths as they are now; to be called before there are rules.
+pub(super) fn ruled(paths: impl IntoIterator<Item = PathBuf>) -> Ruled {
+    paths.into_iter().map(|path| (path.clone(), inode(&path))).collect()
+}
+
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Whether `path` leads, by its links as they are now, to what is `readable`. A folder that was removed and made again
+/// is another one, without a rule. What cannot be looked at may be readable: its reader finds out.
+pub(super) fn leads_into(readable: &Ruled, path: &Path) -> bool {
     let folder = || fs::canonicalize(path.parent()?).ok();
     let place = fs::canonicalize(path).ok().or_else(folder);
-    place.is_none_or(|place| readable.iter().any(|folder| place.starts_with(folder)))
+    let is_below = |place: &Path| {
+        readable.iter().any(|(folder, ruled)| place.starts_with(folder) && *ruled == inode(folder))
+    };
+    place.is_none_or(|place| is_below(&place))
 }
 
 /// The folders that a path leads through as links would have it: that of the file, and of each link and its target.

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use authentick_net::process::leave_signals_to_others;
@@ -27,7 +27,7 @@ use rustix::thread::{
     set_capabilities, set_no_new_privs,
 };
 
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use filter::Program;
 
 /// The kinds of threads that a server has.
@@ -115,7 +115,7 @@ pub struct Containment {
     /// By kind; absent if they are off or cannot be had.
     programs: Option<Arc<Vec<Program>>>,
     /// What can be read besides the state directory; absent if there is no limit.
-    readable: Option<Arc<BTreeSet<PathBuf>>>,
+    readable: Option<Arc<landlock::Ruled>>,
 }
 
 impl Containment {
@@ -136,9 +136,10 @@ impl Containment {
         if process == Process::Own {
             give_up(&mut report);
             let folders = landlock::readable(config);
-            let restricted = landlock::restrict(&folders, config);
             let state = fs::canonicalize(config.state.path());
-            readable = restricted.is_ok().then(|| Arc::new(folders.into_iter().chain(state).collect()));
+            let ruled = landlock::ruled(folders.iter().cloned().chain(state));
+            let restricted = landlock::restrict(&folders, config);
+            readable = restricted.is_ok().then(|| Arc::new(ruled));
             report.add("Landlock", restricted.map(|kept| format!("files by {kept}")));
         }
         report.add("system call filters", programs.as_ref().map(|_| "system calls by thread"));
@@ -165,6 +166,18 @@ impl Containment {
         self.enter(kind);
     }
 
+    /// An error about files of the configuration, with the remedy that it has if containment is its cause.
+    pub(crate) fn explain<'a>(
+        &self,
+        error: ConfigError,
+        files: impl IntoIterator<Item = &'a Path>,
+    ) -> ConfigError {
+        match error.is_permission && files.into_iter().any(|file| !self.may_read(file)) {
+            true => ConfigError { remedy: UNREACHABLE.to_owned(), ..error },
+            false => error,
+        }
+    }
+
     /// Installs the filter of its kind on the calling thread, for good. The thread may not be able to repeat what it
     /// did before.
     pub fn enter(&self, kind: ThreadKind) {
@@ -178,6 +191,11 @@ impl Containment {
         tests::trespass(kind);
     }
 }
+
+/// Remedy for a file that containment does not let the server read.
+pub(crate) const UNREACHABLE: &str = "a restart is needed: a contained server reads only folders that its \
+                                      configuration named when it started, and one that was removed and made again \
+                                      is another folder";
 
 /// Which refused calls have been logged.
 #[derive(Debug, Default)]

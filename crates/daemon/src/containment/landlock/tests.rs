@@ -75,13 +75,13 @@ fn path_is_known_to_lead_out_of_the_folders_that_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().canonicalize().unwrap();
     let at = |path: &str| base.join(path);
-    for path in ["known", "other"] {
+    for path in ["known", "other", "again"] {
         create_dir_all(at(path)).unwrap();
         write(at(path).join("file"), "text").unwrap();
     }
     symlink("../known/file", at("other/in")).unwrap();
     symlink("../other/file", at("known/out")).unwrap();
-    let readable = BTreeSet::from([at("known")]);
+    let readable = ruled([at("known"), at("again"), at("late")]);
     for (path, leads_into) in [
         ("known/file", true),
         ("known/none", true),
@@ -93,6 +93,13 @@ fn path_is_known_to_lead_out_of_the_folders_that_can_be_read() {
         ("none/file", true),
     ] {
         assert_eq!(super::leads_into(&readable, &at(path)), leads_into, "{path}");
+    }
+    // A folder that was made again has no rule, even if its inode's number is used again for another.
+    rename(at("again"), at("old")).unwrap();
+    for path in ["again", "late"] {
+        create_dir_all(at(path)).unwrap();
+        write(at(path).join("file"), "text").unwrap();
+        assert!(!leads_into(&readable, &at(path).join("file")), "{path}");
     }
 }
 
