@@ -25,7 +25,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use self::antp::{AntpLoad, AntpQuery};
 pub(crate) use self::bench::{Bench, BenchMac, BenchVerb};
-pub(crate) use self::certificates::Certificates;
+pub(crate) use self::certificates::{Certificates, LabCertificate};
 pub(crate) use self::demo::Demo;
 pub(crate) use self::doctor::Doctor;
 pub(crate) use self::game::{Game, GameCommon, GameMac, GameReport, GameSearch, GameTable, GameTrace};

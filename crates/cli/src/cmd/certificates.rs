@@ -1,4 +1,8 @@
-//! `authentick certificates`: what root does for the certificates of a server that is not root.
+//! `authentick certificates`: access for a server that is not root, and certificates for a lab.
+
+mod lab;
+
+use std::path::Path;
 
 use authentick_daemon::{Config, hand_over};
 
@@ -6,7 +10,14 @@ use crate::args::Certificates;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-pub(crate) fn run(Certificates::HandOver { config, group }: &Certificates) -> Result<Exit, Failure> {
+pub(crate) fn run(command: &Certificates) -> Result<Exit, Failure> {
+    match command {
+        Certificates::HandOver { config, group } => hand_over(config, group),
+        Certificates::Lab(arguments) => lab::run(arguments),
+    }
+}
+
+fn hand_over(config: &Path, group: &str) -> Result<Exit, Failure> {
     let Some(report) = hand_over::hand_over(&Config::load(config)?, group)? else {
         output::result(&format!("{}: nothing to do, as it has no nts.hand-over\n", config.display()));
         return Ok(Exit::Done);

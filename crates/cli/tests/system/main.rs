@@ -23,6 +23,7 @@ mod hostile_files;
 mod interop;
 mod kept;
 mod lab;
+mod lab_certificates;
 mod load;
 mod logs;
 mod mac;

@@ -19,6 +19,7 @@ pub(crate) const NAME: &str = "time.example.net";
 struct Readme {
     config: String,
     commands: Vec<String>,
+    text: String,
 }
 
 impl Readme {
@@ -28,7 +29,14 @@ impl Readme {
         let section = text.split_once(&format!("## {section}\n")).unwrap().1.split_once("\n## ").unwrap().0;
         let (config, rest) = section.split_once("```toml\n").unwrap().1.split_once("```\n").unwrap();
         let commands = rest.lines().filter_map(|line| line.strip_prefix("    ")).map(str::to_owned);
-        Readme { config: config.to_owned(), commands: commands.collect() }
+        Readme { config: config.to_owned(), commands: commands.collect(), text: section.to_owned() }
+    }
+
+    /// The code within a sentence that begins with these words.
+    fn inline(&self, start: &str) -> String {
+        let text = self.text.replace('\n', " ");
+        let rest = text.split_once(&format!("`{start}")).unwrap().1;
+        start.to_owned() + rest.split_once('`').unwrap().0
     }
 }
 
@@ -181,6 +189,34 @@ fn server_of_the_readme_serves_drops_its_rights_and_takes_over_a_renewed_certifi
     assert!(answer.contains("CN=renewed.test") && answer.contains("stratum        5"), "{answer}");
     server.signal("-TERM");
     assert_eq!(server.wait(), 0, "{}", server.log());
+}
+
+#[test]
+fn server_of_the_readme_has_a_lab_certificate() {
+    let Some(chrony) = Chrony::find() else { return };
+    let hosts = match Hosts::new(1) {
+        Ok(hosts) => hosts,
+        Err(skip) => return skip.tell(),
+    };
+    let lab = Lab::new();
+    let machine = Machine::new(&hosts, Host::Server, lab.path());
+    let readme = Readme::read("A server in a minute");
+    machine.install_package();
+    let command = readme.inline("authentick certificates lab ");
+    let made = machine.run(&command);
+    assert!(made.status.success(), "{}", text(&made));
+    let place = format!("/etc/letsencrypt/live/{NAME}");
+    let own = |name: &str| format!("/etc/authentick/lab/{NAME}{name}.pem");
+    let config = readme.config.replace(&format!("{place}/fullchain.pem"), &own(""));
+    machine.write(&config.replace(&format!("{place}/privkey.pem"), &own("-key")));
+    let _chrony = chrony.on(&hosts, Host::Server).daemon(&lab, "local stratum 5\nallow\nport 11123");
+    let mut server = machine.restart();
+    server.wait_for_line("exchanging keys on ");
+    let query = format!("{} {}", readme.commands[2], readme.inline("--ca "));
+    let ask = || text(&machine.run(&query));
+    let answer =
+        wait_for("chrony's time", || Some(ask()).filter(|answer| answer.contains("stratum        5")));
+    assert!(answer.contains("NTS, "), "{answer}");
 }
 
 /// Where README has memcached.
