@@ -51,6 +51,15 @@ pub fn replace_for_group(target: &Path, octets: &[u8], owner: (u32, u32)) -> Res
     }
 }
 
+/// The same for a file that others may read: it has this mode, less the process's mask, and belongs to whoever writes
+/// it.
+///
+/// # Errors
+/// If the new file cannot be written whole; the old one is then still in place.
+pub fn replace_with_mode(target: &Path, octets: &[u8], mode: u32) -> Result<(), Refused> {
+    replace_as(target, octets, Rights { mode, is_exact: false, owner: None })
+}
+
 /// Who may do what with a new file.
 #[derive(Clone, Copy)]
 struct Rights {
