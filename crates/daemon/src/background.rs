@@ -1,11 +1,11 @@
-//! What resources key exchange may use: processors and descriptors.
+//! What resources key exchange may use: processors, descriptors and memory.
 //!
 //! Requests for time have priority. Threads of key exchange have processors of their own if packet workers leave some,
 //! and otherwise run only when a processor is idle. Enough descriptors are reserved for everything else that the server
 //! does.
 
-use authentick_ke::server::Limits;
-use authentick_net::{affinity, descriptors, priority};
+use authentick_ke::server::{CONNECTION_SIZE, Limits};
+use authentick_net::{affinity, descriptors, memory, priority};
 
 use crate::metrics::READER_COUNT_MAX;
 
@@ -57,9 +57,32 @@ pub(crate) fn raise_descriptor_limit() {
     }
 }
 
+/// The limits of key exchange, with as many connections as the memory limit of this process's control group allows.
+/// Called before files are out of reach; logs a warning if there are fewer than configured.
+pub(crate) fn bounded_by_memory(limits: Limits) -> Limits {
+    let Some(limit) = memory::cgroup_limit() else { return limits };
+    let room = memory_room(limit);
+    if room >= limits.connection_count {
+        return limits;
+    }
+    log::warn!(
+        "nts.ke-limits.connections = {}: the control group's memory limit is {} MiB, and a quarter of it holds {room} \
+         connections, so at most {room} are admitted at once; raise the limit (MemoryMax= in a unit of systemd, \
+         resources.limits.memory in Kubernetes), or lower the number",
+        limits.connection_count,
+        limit >> 20,
+    );
+    Limits { connection_count: room, ..limits }
+}
+
+/// How many key exchange connections a quarter of so many octets of memory holds; at least one.
+fn memory_room(limit: u64) -> usize {
+    usize::try_from(limit / 4).unwrap_or(usize::MAX).div_euclid(CONNECTION_SIZE).max(1)
+}
+
 /// The limits of key exchange, with as many connections as there are descriptors for. Called when all sockets of the
-/// server are open; logs a warning if there are fewer than configured.
-pub(crate) fn bounded(limits: Limits, thread_count: usize) -> Limits {
+/// server are open, or by `--check` with none open; logs a warning if there are fewer than configured.
+pub(crate) fn bounded_by_descriptors(limits: Limits, thread_count: usize) -> Limits {
     let Some(limit) = descriptors::limit() else { return limits };
     let open_count = descriptors::open_count().unwrap_or(OPEN_COUNT);
     let room = connection_room(limit, open_count, thread_count);
@@ -101,5 +124,11 @@ mod tests {
         assert_eq!(connection_room(1024, 20, 2), 1024 - 20 - 8 - kept);
         assert_eq!(connection_room(u64::MAX, 20, 2), usize::MAX - 28 - kept);
         assert_eq!((connection_room(64, 20, 64), connection_room(0, 0, 0)), (1, 1));
+    }
+
+    #[test]
+    fn pod_with_256_mib_has_room_for_the_default() {
+        assert!(memory_room(256 << 20) >= Limits::default().connection_count);
+        assert_eq!((memory_room(64 << 20), memory_room(0)), (1638, 1));
     }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use authentick_crypto::Entropy;
 use authentick_fleet::seal::SealKeys;
-use authentick_ke::server::{self as ke_server, Admission, Stopper};
+use authentick_ke::server::{self as ke_server, Admission, Limits, Stopper};
 use authentick_net::affinity;
 use authentick_net::engine::{Engine, ReplySender};
 use authentick_net::privilege::User;
@@ -165,6 +165,7 @@ fn start_in(
         log::warn!("{shortage}");
     }
     give_up_rights(config, process, user.as_ref())?;
+    let ke_limits = config.exchange().map(|exchange| background::bounded_by_memory(exchange.limits));
     let containment = Containment::begin(config, process);
 
     let (commands, inbox) = mpsc::channel();
@@ -194,8 +195,8 @@ fn start_in(
         }
     }
     identity::tell_role(config);
-    if let Some(exchange) = config.exchange() {
-        node.start_key_exchange(config, exchange, &layout, ports.ke)?;
+    if let Some((exchange, limits)) = config.exchange().zip(ke_limits) {
+        node.start_key_exchange(config, (exchange, limits), &layout, ports.ke)?;
     }
     if let Some(listener) = ports.metrics {
         node.start_exporter(listener)?;
@@ -478,12 +479,12 @@ impl Running {
     fn start_key_exchange(
         &mut self,
         config: &Config,
-        exchange: &KeyExchange,
+        (exchange, limits): (&KeyExchange, Limits),
         layout: &Layout,
         listeners: Vec<Vec<TcpListener>>,
     ) -> Result<(), StartError> {
         let (allow, now) = (config.allow.clone(), Instant::now());
-        let limits = background::bounded(exchange.limits, layout.ke_worker_count);
+        let limits = background::bounded_by_descriptors(limits, layout.ke_worker_count);
         let admission = Arc::new(Admission::new(allow, limits, exchange.rates, &mut entropy()?, now));
         if let Some(exchange) = self.shared.exchange_state() {
             // Nobody has done so before: a node starts once.

@@ -15,6 +15,7 @@ use authentick_proto::keyset::KeySet;
 
 use crate::addresses;
 use crate::antp;
+use crate::background;
 use crate::certificates::{self, Served};
 use crate::config::{Config, ConfigError, ListenAddress, NextKey, Reference, RotatingKeys, Symmetric};
 use crate::fleet::seal_file::SealFile;
@@ -22,6 +23,7 @@ use crate::guarded;
 use crate::hand_over;
 use crate::identity::{self, PemFile, let_read, server_user};
 use crate::keystore::{KeyKind, Master, StoreError, Stores};
+use crate::layout::Layout;
 use crate::leap;
 use crate::names::ServerAddresses;
 use crate::reference;
@@ -58,6 +60,11 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
         in_force.served().iter().for_each(Served::warn);
         in_force.remarks().iter().for_each(|remark| log::warn!("{remark}"));
         hand_over::warn_of_old(config, exchange);
+        if let Ok(layout) = Layout::of(config) {
+            background::raise_descriptor_limit();
+            let limits = background::bounded_by_memory(exchange.limits);
+            background::bounded_by_descriptors(limits, layout.ke_worker_count);
+        }
     }
     if let Some(antp) = &config.antp {
         for (served, certificate) in antp::load(config, antp)?.certificates {

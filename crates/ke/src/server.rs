@@ -6,6 +6,7 @@
 mod admission;
 mod connection;
 mod connections;
+mod eviction;
 #[cfg(any(all(test, feature = "client", feature = "server"), feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod listen;
@@ -22,7 +23,7 @@ use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use rustls::ServerConfig;
 use socket2::SockRef;
 
-pub use self::admission::{Admission, Limits, Place, Rates};
+pub use self::admission::{Admission, CONNECTION_SIZE, Limits, Place, Rates};
 use self::connection::Stream;
 use self::connections::{Connections, Network};
 pub use self::listen::{bind_group, join_group};
@@ -181,10 +182,12 @@ impl<E: Environment> Worker<E> {
                 match event.token() {
                     WAKER => return Ok(()),
                     Token(index) if index < self.listeners.len() => self.listeners[index].ready = true,
-                    Token(index) => self.connections.advance(index - self.listeners.len()),
+                    Token(index) => {
+                        self.connections.advance(index - self.listeners.len(), Instant::now());
+                    }
                 }
             }
-            self.connections.advance_unread();
+            self.connections.advance_unread(Instant::now());
             self.connections.end_overdue(Instant::now());
             if self.accept_again.is_none_or(|again| again <= Instant::now()) {
                 self.accept_again = None;
@@ -196,7 +199,7 @@ impl<E: Environment> Worker<E> {
     }
 
     /// How long there is nothing to do unless something comes.
-    fn timeout(&mut self) -> Option<Duration> {
+    fn timeout(&self) -> Option<Duration> {
         if self.connections.has_unread() {
             return Some(Duration::ZERO);
         }
@@ -222,11 +225,12 @@ impl<E: Environment> Worker<E> {
                 }
                 // The client gave up while it waited.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                // Out of descriptors or memory: end the oldest connection, and try again a little later.
+                // Out of descriptors or memory: end a connection, and try again a little later.
                 Err(_) => {
+                    let now = Instant::now();
                     self.environment.accept_failed();
-                    self.accept_again = Some(Instant::now() + ACCEPT_PAUSE);
-                    self.connections.evict_oldest();
+                    self.accept_again = Some(now + ACCEPT_PAUSE);
+                    self.connections.evict(now);
                     return;
                 }
             }

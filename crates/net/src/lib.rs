@@ -16,6 +16,7 @@ pub mod fork;
 pub mod inherited;
 pub mod instructions;
 pub mod interface;
+pub mod memory;
 pub mod notify;
 pub mod passing;
 pub mod poller;

@@ -11,6 +11,7 @@ use authentick_wire::limits::KE_REQUEST_SIZE_MAX;
 use rustls::ServerConnection;
 use rustls::server::{AcceptedAlert, Acceptor};
 
+use super::eviction::{Id, Stage};
 use super::{Environment, Instants, Outcome, Place};
 use crate::ALPN;
 use crate::session::{self, Answer, Milestone, RESPONSE_SIZE_MAX};
@@ -52,9 +53,12 @@ pub(super) struct Connection<S> {
     /// Given back when the connection ends.
     pub(super) _place: Place,
     pub(super) accepted: Instant,
-    pub(super) serial: u64,
+    pub(super) id: Id,
+    /// When it ends at the latest.
+    pub(super) deadline: Instant,
     request: Vec<u8>,
-    received_size: usize,
+    /// Octets that were read so far.
+    pub(super) received_size: usize,
     pub(super) phase: Phase,
     /// It had its share of reads and may have sent more.
     pub(super) has_more: bool,
@@ -80,7 +84,14 @@ pub(super) struct Service<'a, E> {
 }
 
 impl<S: Stream> Connection<S> {
-    pub(super) fn new(stream: S, source: SocketAddr, place: Place, accepted: Instant, serial: u64) -> Self {
+    pub(super) fn new(
+        stream: S,
+        source: SocketAddr,
+        place: Place,
+        accepted: Instant,
+        id: Id,
+        deadline: Instant,
+    ) -> Self {
         Connection {
             stream,
             acceptor: Acceptor::default(),
@@ -88,12 +99,24 @@ impl<S: Stream> Connection<S> {
             source,
             _place: place,
             accepted,
-            serial,
+            id,
+            deadline,
             request: Vec::new(),
             received_size: 0,
             phase: Phase::Reading,
             has_more: false,
             is_queued: false,
+        }
+    }
+
+    /// How far the client has come.
+    pub(super) fn stage(&self) -> Stage {
+        if self.tls.is_some() || self.phase != Phase::Reading {
+            Stage::Answered
+        } else if self.received_size > 0 {
+            Stage::Greeting
+        } else {
+            Stage::Silent
         }
     }
 
@@ -290,7 +313,10 @@ impl<S: Stream> Connection<S> {
         let mut buffer = [0; 1024];
         while size <= LINGER_SIZE_MAX {
             match self.stream.read(&mut buffer) {
-                Ok(1..) => size += buffer.len(),
+                Ok(read_size @ 1..) => {
+                    self.received_size += read_size;
+                    size += buffer.len();
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.phase = Phase::Lingering(outcome, size);
                     return None;

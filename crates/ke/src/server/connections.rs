@@ -1,21 +1,25 @@
 //! All connections of a worker, from their admission to their one outcome. Sockets and the clock are arguments.
 //!
-//! **Invariants.** A connection lives until one deadline, set when it was accepted; as all deadlines are equally far
-//! away, the connections stand in a queue in the order in which they end. When the server is full, the worker that a
-//! newcomer comes to ends the one of its own that is nearest to its end, so slow strangers cannot keep anyone out.
-//! Nothing that a client does ends anything but its own connection.
+//! **Invariants.** A connection ends at its deadline at the latest: set when it was accepted, and once more, to an
+//! earlier instant, when our first flight is written. When the server is full, the worker that a newcomer comes to ends
+//! one of its own by [`EvictionOrder`], so slow clients cannot keep others out, and distant ones are not taken for
+//! slow. Nothing else that a client does ends anything but its own connection.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
 use slab::Slab;
 
 use super::connection::{Connection, Phase, Service, Stream};
+use super::eviction::{EvictionOrder, Id, Stage};
 use super::{Admission, Environment, Outcome};
+
+/// From our first flight to the end of a connection: six round trips at 300 ms each, or a retransmission by TCP.
+const FLIGHT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where streams come from, and who tells that one of them can go on.
 pub(super) trait Network {
@@ -32,8 +36,9 @@ pub(super) trait Network {
 pub(super) struct Connections<N: Network, E> {
     network: N,
     open: Slab<Connection<N::Stream>>,
-    /// Keys and serial numbers of connections, the one that ends first in front. Ended ones are passed over.
-    queue: VecDeque<(usize, u64)>,
+    /// When each connection ends at the latest.
+    deadlines: BTreeSet<(Instant, Id)>,
+    eviction: EvictionOrder,
     next_serial: u64,
     /// Keys of connections that had their share of reads and may have sent more. One whose connection has ended may
     /// name another by now, which then has a turn for nothing.
@@ -48,7 +53,8 @@ impl<N: Network, E: Environment> Connections<N, E> {
         Connections {
             network,
             open: Slab::new(),
-            queue: VecDeque::new(),
+            deadlines: BTreeSet::new(),
+            eviction: EvictionOrder::default(),
             next_serial: 0,
             unread: Vec::new(),
             admission,
@@ -63,33 +69,17 @@ impl<N: Network, E: Environment> Connections<N, E> {
     }
 
     /// When the next connection is to end.
-    pub(super) fn next_deadline(&mut self) -> Option<Instant> {
-        self.forget_ended();
-        let &(key, _) = self.queue.front()?;
-        Some(self.open[key].accepted + self.admission.limits().timeout)
-    }
-
-    /// Drops ended connections from the front of the queue.
-    fn forget_ended(&mut self) {
-        while let Some(&(key, serial)) = self.queue.front() {
-            if self.open.get(key).is_some_and(|connection| connection.serial == serial) {
-                break;
-            }
-            self.queue.pop_front();
-        }
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|&(deadline, _)| deadline)
     }
 
     /// Ends the connections whose deadline has come.
     pub(super) fn end_overdue(&mut self, now: Instant) {
-        loop {
-            self.forget_ended();
-            let Some(&(key, _)) = self.queue.front() else { break };
-            let connection = &mut self.open[key];
-            if connection.accepted + self.admission.limits().timeout > now {
-                break;
-            }
-            let outcome = connection.overdue();
-            self.end(key, outcome);
+        while let Some(&(deadline, id)) = self.deadlines.first()
+            && deadline <= now
+        {
+            let outcome = self.open[id.key].overdue();
+            self.end(id.key, outcome);
         }
     }
 
@@ -108,68 +98,80 @@ impl<N: Network, E: Environment> Connections<N, E> {
             }
         };
         if self.admission.is_crowded() {
-            self.evict_oldest();
+            self.evict(now);
         }
         // Without this, the response would wait for the client's acknowledgement of the handshake.
         if stream.send_at_once().is_err() {
             self.environment.ended(Outcome::Closed);
             return;
         }
-        let serial = self.next_serial;
-        self.next_serial += 1;
         let entry = self.open.vacant_entry();
-        let key = entry.key();
-        let connection = entry.insert(Connection::new(stream, source, place, now, serial));
-        if self.network.register(&mut connection.stream, key).is_err() {
-            self.end(key, Outcome::Internal);
+        let id = Id { serial: self.next_serial, key: entry.key() };
+        self.next_serial += 1;
+        let deadline = now + self.admission.limits().timeout;
+        let connection = entry.insert(Connection::new(stream, source, place, now, id, deadline));
+        let is_registered = self.network.register(&mut connection.stream, id.key).is_ok();
+        self.deadlines.insert((deadline, id));
+        self.eviction.add(id, source.ip());
+        if !is_registered {
+            self.end(id.key, Outcome::Internal);
             return;
         }
-        self.queue.push_back((key, serial));
         // The client's first flight is often here already.
-        self.advance(key);
+        self.advance(id.key, now);
     }
 
-    /// Ends the connection that is nearest to its deadline.
-    pub(super) fn evict_oldest(&mut self) {
-        self.forget_ended();
-        if let Some(&(key, _)) = self.queue.front() {
-            let outcome = match self.open[key].phase {
-                Phase::Reading | Phase::Responding(_) => Outcome::Evicted,
-                Phase::Lingering(outcome, _) => outcome,
-            };
-            self.end(key, outcome);
-        }
+    /// Ends the connection that gives way next, if there is one.
+    pub(super) fn evict(&mut self, now: Instant) {
+        let Some(Id { key, .. }) = self.eviction.next(now) else { return };
+        let outcome = match self.open[key].phase {
+            Phase::Reading | Phase::Responding(_) => Outcome::Evicted,
+            Phase::Lingering(outcome, _) => outcome,
+        };
+        self.end(key, outcome);
     }
 
     fn end(&mut self, key: usize, outcome: Outcome) {
         let Some(mut connection) = self.open.try_remove(key) else { return };
         self.network.deregister(&mut connection.stream);
+        self.deadlines.remove(&(connection.deadline, connection.id));
+        self.eviction.remove(connection.id);
         // Its place is free before it counts as ended.
         drop(connection);
         self.environment.ended(outcome);
     }
 
-    /// Gives a turn to those that have more to be read; in each round one, as to everybody else.
-    pub(super) fn advance_unread(&mut self) {
+    /// Gives a turn to those that have more to be read; in each round one, as to all others.
+    pub(super) fn advance_unread(&mut self, now: Instant) {
         for key in std::mem::take(&mut self.unread) {
             if let Some(connection) = self.open.get_mut(key) {
                 (connection.has_more, connection.is_queued) = (false, false);
             }
-            self.advance(key);
+            self.advance(key, now);
         }
     }
 
     /// Does for a connection what can be done without waiting.
-    pub(super) fn advance(&mut self, key: usize) {
+    pub(super) fn advance(&mut self, key: usize, now: Instant) {
         let Some(connection) = self.open.get_mut(key) else { return };
         let mut service = Service { environment: &*self.environment, entropy: &mut self.entropy };
-        match connection.advance(&mut service) {
-            Some(outcome) => self.end(key, outcome),
-            None if connection.has_more && !connection.is_queued => {
-                connection.is_queued = true;
-                self.unread.push(key);
-            }
-            None => {}
+        let (received_size, stage) = (connection.received_size, connection.stage());
+        if let Some(outcome) = connection.advance(&mut service) {
+            return self.end(key, outcome);
+        }
+        if connection.has_more && !connection.is_queued {
+            connection.is_queued = true;
+            self.unread.push(key);
+        }
+        let reached = connection.stage();
+        if reached == Stage::Answered && stage != Stage::Answered {
+            let deadline = connection.deadline.min(now + FLIGHT_TIMEOUT);
+            self.deadlines.remove(&(connection.deadline, connection.id));
+            self.deadlines.insert((deadline, connection.id));
+            connection.deadline = deadline;
+        }
+        if connection.received_size != received_size {
+            self.eviction.advance(connection.id, reached, now);
         }
     }
 }

@@ -45,7 +45,7 @@ static KEYS: LazyLock<Arc<KeySet>> =
     LazyLock::new(|| Arc::new(KeySet::generate(0, &mut Entropy::from_seed(1))));
 
 /// Steps that do anything to connections. Each connection ends once, by what its own client does, by its deadline, or
-/// as the oldest of too many; what is taken and sent for it is bounded; and clients that do everything right get
+/// as one of too many; what is taken and sent for it is bounded; and clients that do everything right get
 /// cookies. Returns how many had a response that they could read.
 pub fn ke_connections(octets: &[u8]) -> usize {
     let mut world = World::new();
@@ -61,24 +61,31 @@ pub fn ke_connections(octets: &[u8]) -> usize {
 
 /// Both directions of one connection.
 #[derive(Default)]
-struct Pipe {
+pub(super) struct Pipe {
     /// The connection, by its key at the server.
-    key: Option<usize>,
-    to_server: VecDeque<u8>,
-    to_client: VecDeque<u8>,
+    pub(super) key: Option<usize>,
+    pub(super) to_server: VecDeque<u8>,
+    pub(super) to_client: VecDeque<u8>,
     /// Octets that may be on the way to the client.
     room: usize,
-    client_ended: bool,
+    pub(super) client_ended: bool,
     server_ended: bool,
     is_reset: bool,
     /// The server has dropped its end.
     is_closed: bool,
-    taken_size: usize,
+    pub(super) taken_size: usize,
     sent_size: usize,
 }
 
 /// The server's end.
-struct End(Rc<RefCell<Pipe>>);
+pub(super) struct End(Rc<RefCell<Pipe>>);
+
+impl End {
+    /// Of the pipe that a client has.
+    pub(super) fn of(client: &Client) -> Self {
+        End(Rc::clone(&client.pipe))
+    }
+}
 
 impl Drop for End {
     fn drop(&mut self) {
@@ -145,7 +152,7 @@ impl Stream for End {
 }
 
 /// Memory, of which the server is told by steps.
-struct Memory;
+pub(super) struct Memory;
 
 impl Network for Memory {
     type Stream = End;
@@ -162,7 +169,7 @@ impl Network for Memory {
 
 /// What the server counts.
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     accepted: AtomicUsize,
     ended: AtomicUsize,
 }
@@ -198,7 +205,7 @@ impl Environment for Counts {
 }
 
 /// Who speaks at the other end.
-enum Speaker {
+pub(super) enum Speaker {
     /// A client that does everything right.
     Right(Dialogue),
     /// One that says anything, behind a handshake that is right.
@@ -207,8 +214,8 @@ enum Speaker {
     Raw,
 }
 
-struct Client {
-    pipe: Rc<RefCell<Pipe>>,
+pub(super) struct Client {
+    pub(super) pipe: Rc<RefCell<Pipe>>,
     speaker: Speaker,
     accepted: Instant,
     /// What it has to say and has not sent.
@@ -218,11 +225,23 @@ struct Client {
     /// It gives up, or what it said was changed on the way.
     is_spoilt: bool,
     /// It had its response.
-    is_done: bool,
+    pub(super) is_done: bool,
 }
 
 impl Client {
-    fn is_open(&self) -> bool {
+    pub(super) fn new(speaker: Speaker, now: Instant) -> Self {
+        Client {
+            pipe: Rc::new(RefCell::new(Pipe { room: 1 << 16, ..Pipe::default() })),
+            speaker,
+            accepted: now,
+            outbox: Vec::new(),
+            answer: Vec::new(),
+            is_spoilt: false,
+            is_done: false,
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
         !self.pipe.borrow().is_closed
     }
 
@@ -244,7 +263,7 @@ impl Client {
     }
 
     /// Sends so many octets; whether there were any.
-    fn send(&mut self, size: usize) -> bool {
+    pub(super) fn send(&mut self, size: usize) -> bool {
         self.speak();
         let size = size.min(self.outbox.len());
         self.pipe.borrow_mut().to_server.extend(self.outbox.drain(..size));
@@ -252,7 +271,7 @@ impl Client {
     }
 
     /// Takes so many octets; whether there were any.
-    fn take(&mut self, size: usize) -> bool {
+    pub(super) fn take(&mut self, size: usize) -> bool {
         let octets: Vec<u8> = {
             let mut pipe = self.pipe.borrow_mut();
             let size = size.min(pipe.to_client.len());
@@ -321,17 +340,17 @@ impl World {
             return Some(());
         }
         let before: Vec<bool> = self.clients.iter().map(Client::is_open).collect();
-        let oldest = before.iter().position(|is_open| *is_open);
         match what {
             1 => {
                 self.now += Duration::from_millis(40 * u64::from(next(input)?));
                 self.connections.end_overdue(self.now);
                 return Some(());
             }
-            2 => self.connections.advance_unread(),
+            2 => self.connections.advance_unread(self.now),
             3 => {
-                self.connections.evict_oldest();
-                self.only(&before, oldest);
+                let silent = self.silent();
+                self.connections.evict(self.now);
+                self.one_of(&before, &silent);
             }
             _ if self.clients.is_empty() => {}
             _ => {
@@ -418,34 +437,30 @@ impl World {
             1 => Speaker::Any(tls().expect("TLS can start")),
             _ => Speaker::Right(Dialogue::new(&ASK).expect("TLS can start")),
         };
-        let pipe = Rc::new(RefCell::new(Pipe { room: 1 << 16, ..Pipe::default() }));
-        pipe.borrow_mut().is_reset = how & 0xF0 == 0xF0;
-        let mut client = Client {
-            pipe: Rc::clone(&pipe),
-            speaker,
-            accepted: self.now,
-            outbox: Vec::new(),
-            answer: Vec::new(),
-            is_spoilt: how & 0xF0 == 0xF0,
-            is_done: false,
-        };
+        let mut client = Client::new(speaker, self.now);
+        client.is_spoilt = how & 0xF0 == 0xF0;
+        client.pipe.borrow_mut().is_reset = client.is_spoilt;
+        let end = End::of(&client);
         if how & 0x10 != 0 {
             client.send(usize::MAX);
         }
         let before: Vec<bool> = self.clients.iter().map(Client::is_open).collect();
         let open_count = before.iter().filter(|is_open| **is_open).count();
-        let oldest = before.iter().position(|is_open| *is_open);
+        let silent = self.silent();
         self.clients.push(client);
         let source = SOURCES[usize::from(how >> 2 & 3)];
-        self.connections.admit(End(pipe), SocketAddr::from((source, 9)), self.now);
-        self.only(&before, oldest.filter(|_| open_count >= LIMITS.connection_count));
+        self.connections.admit(end, SocketAddr::from((source, 9)), self.now);
+        match open_count >= LIMITS.connection_count {
+            true => self.one_of(&before, &silent),
+            false => self.only(&before, None),
+        }
     }
 
     /// The kernel tells the server that something happened to a connection.
     fn tell(&mut self, who: usize) {
         let key = self.clients[who].pipe.borrow().key;
         if let Some(key) = key {
-            self.connections.advance(key);
+            self.connections.advance(key, self.now);
         }
         // It is told no second time of what it left.
         let pipe = self.clients[who].pipe.borrow();
@@ -480,6 +495,21 @@ impl World {
         }
     }
 
+    /// Open connections that have sent nothing that the server took.
+    fn silent(&self) -> Vec<usize> {
+        let is_silent = |client: &Client| client.is_open() && client.pipe.borrow().taken_size == 0;
+        (0..self.clients.len()).filter(|&who| is_silent(&self.clients[who])).collect()
+    }
+
+    /// Of those that were open `before`, at most one has ended, and a `silent` one if there were any.
+    fn one_of(&self, before: &[bool], silent: &[usize]) {
+        let ended: Vec<usize> =
+            (0..before.len()).filter(|&who| before[who] && !self.clients[who].is_open()).collect();
+        assert!(ended.len() <= 1, "{ended:?} ended for one newcomer");
+        let is_right = silent.is_empty() || ended.iter().all(|who| silent.contains(who));
+        assert!(is_right, "{ended:?} gave way before {silent:?}");
+    }
+
     /// What always holds.
     fn check(&mut self) {
         let (accepted, ended) =
@@ -497,7 +527,9 @@ impl World {
             assert!(pipe.sent_size <= SENT_SIZE_MAX, "{} octets are sent", pipe.sent_size);
             assert_eq!(pipe.key.is_some(), !pipe.is_closed, "registered as long as it is open");
         }
-        assert_eq!(self.connections.next_deadline(), first, "the next deadline");
+        let next = self.connections.next_deadline();
+        assert!(next.is_some() == first.is_some() && next <= first, "the next deadline");
+        assert!(next.is_none_or(|deadline| self.now < deadline), "a deadline passed");
     }
 
     /// Those that do everything right come to their end, and then everybody does; how many could read a response.

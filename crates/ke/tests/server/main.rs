@@ -1,6 +1,8 @@
 //! Server and client over real sockets: what they agree on, what each refuses, and what a hostile client can not do.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod crowd;
+
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -440,46 +442,6 @@ fn request_that_does_not_come_in_time_gets_an_error_record() {
     let _ = stream.read_to_end(&mut response);
     assert_eq!(Response::parse(&response, &[]), Ok(Response::Error(ErrorCode::BAD_REQUEST)));
     assert_eq!(server.ended(1), [Outcome::Timeout]);
-}
-
-#[test]
-fn full_server_lets_the_oldest_go_and_serves_the_newcomer() {
-    let limits = Limits { connection_count: 4, per_prefix_count: 64, timeout: TIMEOUT };
-    let server = Server::with(|_| {}, limits);
-    let silent: Vec<TcpStream> = (0..10).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    assert!(server.ask(&[15], "ntp.test").is_ok());
-    let ended = server.ended(8);
-    assert_eq!(ended.iter().filter(|&&outcome| outcome == Outcome::Evicted).count(), 7);
-    drop(silent);
-}
-
-#[test]
-fn prefix_that_holds_too_many_connections_gets_no_more() {
-    let limits = Limits { connection_count: 64, per_prefix_count: 3, timeout: TIMEOUT };
-    let server = Server::with(|_| {}, limits);
-    let silent: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    std::thread::sleep(Duration::from_millis(50));
-    assert!(server.ask(&[15], "ntp.test").is_err());
-    assert_eq!(server.ended(1), [Outcome::PrefixLimit]);
-    drop(silent);
-    server.ended(4);
-    assert!(server.ask(&[15], "ntp.test").is_ok(), "room again");
-}
-
-#[test]
-fn bounds_hold_over_all_threads_and_do_not_shrink_with_their_number() {
-    let limits = Limits { connection_count: 64, per_prefix_count: 6, timeout: TIMEOUT };
-    let server = Server::admitting(|_| {}, PrefixSet::everything(), limits, Rates::NONE, 4);
-    let mut silent: Vec<TcpStream> = (0..6).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    let deadline = Instant::now() + TIMEOUT;
-    while server.world.accepted.load(Ordering::SeqCst) < 6 {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    // Wherever they landed, six are no more than may be, and a seventh is.
-    assert_eq!(server.world.ended.lock().unwrap().len(), 0);
-    silent.push(TcpStream::connect(server.address).unwrap());
-    assert_eq!(server.ended(1), [Outcome::PrefixLimit]);
 }
 
 #[test]
