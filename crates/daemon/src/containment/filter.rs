@@ -58,6 +58,8 @@ const FUTEX_COMMAND: u64 = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTI
 const EXECUTABLE: u64 = libc::PROT_EXEC as u64;
 /// The type of a socket without its flags.
 const SOCKET_TYPE: u64 = 0xf;
+/// Domains in which a thread that may open sockets does so.
+const SOCKET_DOMAINS: [u64; 2] = [libc::AF_INET as u64, libc::AF_INET6 as u64];
 
 /// What every thread needs with certain arguments only, unless its kind has the call with any arguments.
 const BOUNDS: [Bound; 6] = [
@@ -147,17 +149,11 @@ const CLOCK: &[&[Call]] = &[
     &[libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_recvfrom, libc::SYS_recvmsg],
 ];
 
-/// The sockets that the clock's thread may open.
-const CLOCK_SOCKET: &[Bound] = &[(libc::SYS_socket, 1, SOCKET_TYPE, libc::SOCK_DGRAM as u64)];
-
 /// Of a fleet, or of hosts with CFNTS's keys: connections to memcached.
 const FLEET: &[&[Call]] = &[
     POLL,
     &[libc::SYS_connect, libc::SYS_setsockopt, libc::SYS_getsockopt, libc::SYS_sendto, libc::SYS_recvfrom],
 ];
-
-/// The sockets that a fleet's thread may open.
-const FLEET_SOCKET: &[Bound] = &[(libc::SYS_socket, 1, SOCKET_TYPE, libc::SOCK_STREAM as u64)];
 
 /// Of a process that looks up one name: the C library with its modules, files of which Landlock decides, resolvers.
 const NAMES: &[&[Call]] = &[
@@ -223,30 +219,41 @@ fn rules(kind: ThreadKind) -> BTreeMap<i64, Vec<SeccompRule>> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     // A panic that cannot be carried on ends the process: a signal, to itself and to nobody else.
     let own_end = (libc::SYS_tgkill, 0, u64::from(u32::MAX), u64::from(std::process::id()));
-    let bounds: &[Bound] = match kind {
-        ThreadKind::Clock => CLOCK_SOCKET,
-        ThreadKind::Fleet => FLEET_SOCKET,
-        ThreadKind::Names => NAMES_BOUNDS,
-        ThreadKind::Packet
+    // The type of sockets that it may open.
+    let socket = match kind {
+        ThreadKind::Clock => Some(libc::SOCK_DGRAM as u64),
+        ThreadKind::Fleet => Some(libc::SOCK_STREAM as u64),
+        ThreadKind::Names
+        | ThreadKind::Packet
         | ThreadKind::KeyExchange
         | ThreadKind::PublicKey
         | ThreadKind::Metrics
         | ThreadKind::Supervisor
         | ThreadKind::Log
-        | ThreadKind::Control => &[],
+        | ThreadKind::Control => None,
     };
+    let bounds = if kind == ThreadKind::Names { NAMES_BOUNDS } else { &[] };
     for (call, place, mask, value) in BOUNDS.iter().chain(bounds).copied().chain([own_end]) {
-        rules.entry(call).or_default().push(condition(place, mask, value));
+        rules.entry(call).or_default().push(rule(&[(place, mask, value)]));
+    }
+    for domain in SOCKET_DOMAINS {
+        let sockets = socket.map(|of| rule(&[(0, u32::MAX.into(), domain), (1, SOCKET_TYPE, of)]));
+        if let Some(sockets) = sockets {
+            rules.entry(libc::SYS_socket).or_default().push(sockets);
+        }
     }
     rules.extend(lists(kind).concat().concat().into_iter().map(|call| (call, Vec::new())));
     rules
 }
 
-fn condition(place: u8, mask: u64, value: u64) -> SeccompRule {
-    let compare = SeccompCmpOp::MaskedEq(mask);
-    let condition = SeccompCondition::new(place, SeccompCmpArgLen::Dword, compare, value);
-    condition
-        .and_then(|condition| SeccompRule::new(vec![condition]))
+/// Allows a call if all of these arguments are right: the place of each, a mask, and what it is under that mask.
+fn rule(arguments: &[(u8, u64, u64)]) -> SeccompRule {
+    let conditions = arguments.iter().map(|&(place, mask, value)| {
+        SeccompCondition::new(place, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
+    });
+    conditions
+        .collect::<Result<_, _>>()
+        .and_then(SeccompRule::new)
         .expect("a call has six arguments, and a rule a condition")
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -51,6 +52,8 @@ pub(super) fn trespass(kind: ThreadKind) {
         ("read an own file", File::open(own).err()),
         ("listen", TcpListener::bind("127.0.0.1:0").err()),
         ("connect", TcpStream::connect(address).err()),
+        ("open a local stream socket", UnixListener::bind(foreign.with_extension("stream")).err()),
+        ("open a local datagram socket", UnixDatagram::unbound().err()),
         ("signal", test_kill_process(Pid::INIT).err().map(Into::into)),
         ("show memory", set_dumpable_behavior(DumpableBehavior::Dumpable).err().map(Into::into)),
     ];
