@@ -59,6 +59,7 @@ fn limits(antp: &Antp, entropy: &mut Entropy) -> AntpLimits {
     AntpLimits {
         negotiations: limiter(antp.negotiation_rate),
         exchanges: limiter(antp.exchange_rate),
+        network_exchanges: limiter(antp.network_exchange_rate),
         all_exchanges: antp
             .all_exchange_rate
             .map(|rate| Arc::new(Bucket::new(Allowance::new(rate.interval_us, rate.burst)))),

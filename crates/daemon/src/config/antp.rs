@@ -32,6 +32,8 @@ pub struct Antp {
     pub negotiation_rate: Option<Rate>,
     /// How often a prefix may exchange keys.
     pub exchange_rate: Option<Rate>,
+    /// How often a network may, an IPv4 /24 or an IPv6 /48.
+    pub network_exchange_rate: Option<Rate>,
     /// How often all prefixes together may.
     pub all_exchange_rate: Option<Rate>,
     /// How often a prefix may ask for time.
@@ -70,6 +72,13 @@ impl Resolver<'_> {
         let rate = |name: &str, per_second: Option<f64>, default| {
             self.rate(shared, &format!("antp.rate-limit.{name}"), per_second.unwrap_or(default))
         };
+        let exchanges_per_second = limit.exchanges_per_second.unwrap_or(20.0);
+        let network = |rate: Rate| Rate {
+            burst: rate.burst.saturating_mul(2),
+            prefix_v4: rate.prefix_v4.min(24),
+            prefix_v6: rate.prefix_v6.min(48),
+            ..rate
+        };
         let suites = [
             (Suite::P256, "antp.ecdh", &raw.ecdh),
             (Suite::RSA_PKCS1, "antp.rsa", &raw.rsa),
@@ -98,7 +107,14 @@ impl Resolver<'_> {
             // each. 20 m3 with RSA, the most expensive, take less than a hundredth of a core. m5: 64,000 clients that
             // ask once a minute.
             negotiation_rate: rate("negotiations-per-second", limit.negotiations_per_second, 100.0)?,
-            exchange_rate: rate("exchanges-per-second", limit.exchanges_per_second, 20.0)?,
+            exchange_rate: rate("exchanges-per-second", Some(exchanges_per_second), 0.0)?,
+            // Twice as much, so that one hostile address leaves its neighbours half.
+            network_exchange_rate: rate(
+                "network-exchanges-per-second",
+                limit.network_exchanges_per_second,
+                2.0 * exchanges_per_second,
+            )?
+            .map(network),
             // A third of a core with RSA. Clients that replace a key after five days and a half: 480 million. As many
             // at once as wait for a thread.
             all_exchange_rate: rate("all-exchanges-per-second", limit.all_exchanges_per_second, 1000.0)?

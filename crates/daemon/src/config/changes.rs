@@ -141,8 +141,14 @@ impl KeyExchange {
 
 impl Antp {
     /// All limits on how often something may be asked for.
-    pub(crate) const fn rates(&self) -> [Option<Rate>; 4] {
-        [self.negotiation_rate, self.exchange_rate, self.all_exchange_rate, self.time_rate]
+    pub(crate) const fn rates(&self) -> [Option<Rate>; 5] {
+        [
+            self.negotiation_rate,
+            self.exchange_rate,
+            self.network_exchange_rate,
+            self.all_exchange_rate,
+            self.time_rate,
+        ]
     }
 
     fn follow(&mut self, newer: &Antp, changes: &mut Changes) {
@@ -153,6 +159,7 @@ impl Antp {
             queue,
             negotiation_rate,
             exchange_rate,
+            network_exchange_rate,
             all_exchange_rate,
             time_rate,
             suites,
@@ -160,6 +167,7 @@ impl Antp {
         if self.rates() != newer.rates() {
             self.negotiation_rate = *negotiation_rate;
             self.exchange_rate = *exchange_rate;
+            self.network_exchange_rate = *network_exchange_rate;
             self.all_exchange_rate = *all_exchange_rate;
             self.time_rate = *time_rate;
             changes.at_once.push("antp.rate-limit".to_owned());

@@ -223,6 +223,7 @@ pub(super) struct AntpRateLimit {
     pub(super) negotiations_per_second: Option<f64>,
     pub(super) exchanges_per_second: Option<f64>,
     pub(super) times_per_second: Option<f64>,
+    pub(super) network_exchanges_per_second: Option<f64>,
     pub(super) all_exchanges_per_second: Option<f64>,
 }
 

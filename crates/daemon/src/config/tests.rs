@@ -403,15 +403,19 @@ fn antp_is_off_until_it_is_switched_on() {
     let antp = parse(&format!("[antp]\nenable = true\n{suite}")).unwrap().antp.unwrap();
     assert_eq!((antp.settings, antp.keys.keep, antp.workers), (Settings::default(), 7, 1));
     assert_eq!((antp.suites.len(), antp.suites[0].suite), (1, Suite::P256));
-    let rates = [antp.negotiation_rate, antp.exchange_rate, antp.time_rate, antp.all_exchange_rate];
-    let rates = rates.map(|rate| rate.map(|rate| (rate.interval_us, rate.burst)));
-    assert_eq!(rates, [(10_000, 16), (50_000, 16), (1000, 16), (1000, 256)].map(Some));
+    let rates = antp.rates().map(|rate| rate.map(|rate| (rate.interval_us, rate.burst)));
+    assert_eq!(rates, [(10_000, 16), (50_000, 16), (25_000, 32), (1000, 256), (1000, 16)].map(Some));
+    let network = antp.network_exchange_rate.unwrap();
+    assert_eq!((network.prefix_v4, network.prefix_v6), (24, 48));
     let text = format!(
         "[antp]\nenable = true\nlifetime = \"90m\"\nstate-keys = {{ rotate = \"1h\" }}\n\
          rate-limit = {{ exchanges-per-second = 4 }}\n{suite}"
     );
     let antp = parse(&text).unwrap().antp.unwrap();
     assert_eq!((antp.keys.keep, antp.exchange_rate.unwrap().interval_us), (2, 250_000));
+    assert_eq!(antp.network_exchange_rate.unwrap().interval_us, 125_000);
+    let unlimited = parse(&text.replace("second = 4", "second = 0")).unwrap().antp.unwrap();
+    assert_eq!((unlimited.exchange_rate, unlimited.network_exchange_rate), (None, None));
     let text = "[server]\nrate-limit = { per-prefix-v4 = 24 }\n[antp]\nenable = true\n".to_owned() + suite;
     let prefix = |text: &str| parse(text).unwrap().antp.unwrap().settings.source_prefix;
     assert_eq!(prefix(&text), Some(PrefixSizes { v4: 24, v6: 64 }));

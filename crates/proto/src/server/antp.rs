@@ -66,6 +66,8 @@ pub struct AntpLimits {
     pub negotiations: Option<Arc<Limiter>>,
     /// m3 whose C1 opens.
     pub exchanges: Option<Arc<Limiter>>,
+    /// The same by network, so that one network does not use up what there is for all.
+    pub network_exchanges: Option<Arc<Limiter>>,
     /// The same of all prefixes together.
     pub all_exchanges: Option<Arc<Bucket>>,
     /// m5.
@@ -165,6 +167,14 @@ fn admits(limiter: Option<&Arc<Limiter>>, source: IpAddr, clock: &mut impl Clock
     limiter.is_none_or(|limiter| limiter.admit(source, clock.monotonic_us()))
 }
 
+/// Takes a token of each limiter, or of none.
+fn all_admit(limiters: [Option<&Arc<Limiter>>; 2], source: IpAddr, clock: &mut impl Clock) -> bool {
+    let now_us = clock.monotonic_us();
+    let limiters = || limiters.iter().flatten();
+    limiters().all(|limiter| limiter.has_room(source, now_us))
+        && limiters().all(|limiter| limiter.admit(source, now_us))
+}
+
 fn has_room(bucket: Option<&Arc<Bucket>>, clock: &mut impl Clock) -> bool {
     bucket.is_none_or(|bucket| bucket.admit(clock.monotonic_us()))
 }
@@ -241,6 +251,7 @@ impl Antp {
         let limits = antp.limits;
         // A client that is refused would negotiate for nothing; its next request is answered.
         let is_ahead = |id: u32| awaits_keys && antp.keys.is_ahead(id);
+        let by_source = [limits.exchanges.as_ref(), limits.network_exchanges.as_ref()];
         let mut count = 0;
         for ((slot, own), datagram) in slots.iter().zip(&mut self.slots).zip(batch) {
             let Some(_) = slot.admitted(Scheme::Antp) else { continue };
@@ -257,8 +268,8 @@ impl Antp {
                     match own.pending.is_some() {
                         false if is_ahead(pending_key_id(datagram.request, field)) => Some(Ask::Ahead),
                         false => Some(EXPIRED),
-                        // A prefix that asks too often takes nothing from what there is for all.
-                        true if !admits(limits.exchanges.as_ref(), source, clock) => Some(RATE),
+                        // A prefix or a network that asks too often takes nothing from what there is for all.
+                        true if !all_admit(by_source, source, clock) => Some(RATE),
                         true => (!has_room(limits.all_exchanges.as_ref(), clock)).then_some(BUSY),
                     }
                 }

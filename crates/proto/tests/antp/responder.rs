@@ -189,6 +189,7 @@ fn each_phase_has_buckets_of_its_own_and_only_state_that_opens_takes_from_them()
     antp(&mut world).limits = AntpLimits {
         negotiations: limiter(2),
         exchanges: limiter(3),
+        network_exchanges: None,
         all_exchanges: None,
         times: limiter(4),
     };
@@ -337,6 +338,31 @@ fn one_c1_from_many_sources_takes_nothing_from_any_bucket() {
             assert_eq!(error_of(&answer.datagrams[0]), ErrorCode::RATE);
         }
     }
+}
+
+//= antp#servers-8
+#[test]
+fn network_that_asks_too_often_leaves_exchanges_to_others() {
+    let rate = |burst, prefix_v4| Rate { interval_us: u64::from(u32::MAX), burst, prefix_v4, prefix_v6: 48 };
+    let limiter = |burst, prefix_v4| {
+        Some(Arc::new(Limiter::new(rate(burst, prefix_v4), 64, &mut Entropy::from_seed(1))))
+    };
+    let mut world = world(1);
+    antp(&mut world).limits = AntpLimits {
+        exchanges: limiter(2, 32),
+        network_exchanges: limiter(3, 24),
+        all_exchanges: Some(Arc::new(Bucket::new(Allowance::new(u64::from(u32::MAX), 4)))),
+        ..AntpLimits::default()
+    };
+    let mut exchange = |address: [u8; 4]| {
+        world.source = (address, 123).into();
+        let m3 = key_request(&mut world);
+        world.answer(&m3).outcome
+    };
+    let served = (1..=200).filter(|&last| exchange([198, 18, 0, last]) == Outcome::AntpKeyExchange).count();
+    assert_eq!(served, 3, "of one /24");
+    assert_eq!(exchange([198, 18, 1, 1]), Outcome::AntpKeyExchange, "what is left for all");
+    assert_eq!(exchange([198, 18, 1, 1]), Outcome::AntpBusy);
 }
 
 /// Keeps what it is offered.
