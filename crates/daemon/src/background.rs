@@ -12,8 +12,9 @@ use crate::metrics::READER_COUNT_MAX;
 /// Descriptors for what is open briefly: files that are read again, keys that are written, the socket to an upstream, a
 /// log.
 const FILE_COUNT: usize = 32;
-/// Of the metrics endpoint: its event queue and what wakes it.
-const ENDPOINT_COUNT: usize = 8;
+/// Of the endpoints of metrics and of health: an event queue, what wakes it, and connections with one that is about to
+/// be closed.
+const ENDPOINT_COUNT: usize = 2 * (8 + READER_COUNT_MAX);
 /// Of a thread of key exchange: its event queue, what wakes it, a connection that is being refused, and the one that a
 /// thread may have beyond the limit.
 const THREAD_COUNT: usize = 4;
@@ -47,6 +48,15 @@ pub(crate) fn step_back(index: usize, own_cpus: &[usize]) {
     // With a nice value, the thread would keep its processor for a time slice while datagrams wait.
     if let Err(error) = priority::lowest() {
         log::warn!("key exchange thread {index} has the priority of packet workers: {error}");
+    }
+}
+
+/// Pins the metrics thread to `own_cpus`, or has it wait for its turn where packet workers wake, if there are none. It
+/// gets its share of a busy processor, since timed requests are lost that it does not collect in time.
+pub(crate) fn step_back_metrics(own_cpus: &[usize]) {
+    let result = if own_cpus.is_empty() { priority::batch() } else { affinity::confine(own_cpus) };
+    if let Err(error) = result {
+        log::warn!("the metrics thread has the priority of packet workers: {error}");
     }
 }
 
@@ -101,7 +111,7 @@ pub(crate) fn bounded_by_descriptors(limits: Limits, thread_count: usize) -> Lim
 
 /// How many key exchange connections fit beside `open_count` open descriptors and the reserved ones; at least one.
 fn connection_room(limit: u64, open_count: usize, thread_count: usize) -> usize {
-    let kept = FILE_COUNT + ENDPOINT_COUNT + READER_COUNT_MAX + THREAD_COUNT * thread_count;
+    let kept = FILE_COUNT + ENDPOINT_COUNT + THREAD_COUNT * thread_count;
     usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(open_count + kept).max(1)
 }
 
@@ -120,7 +130,7 @@ mod tests {
 
     #[test]
     fn connections_get_what_the_rest_does_not_need() {
-        let kept = 40 + READER_COUNT_MAX;
+        let kept = FILE_COUNT + ENDPOINT_COUNT;
         assert_eq!(connection_room(1024, 20, 2), 1024 - 20 - 8 - kept);
         assert_eq!(connection_room(u64::MAX, 20, 2), usize::MAX - 28 - kept);
         assert_eq!((connection_room(64, 20, 64), connection_room(0, 0, 0)), (1, 1));

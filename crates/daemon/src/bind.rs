@@ -31,6 +31,8 @@ pub(crate) struct Ports {
     pub(crate) ke: Vec<Vec<TcpListener>>,
     /// Listens already unless its port is taken.
     pub(crate) metrics: Option<PendingListener>,
+    /// The same.
+    pub(crate) health: Option<PendingListener>,
 }
 
 impl Ports {
@@ -48,7 +50,9 @@ impl Ports {
         let ke_addresses = config.exchange().map_or(&[][..], |exchange| &exchange.listen);
         let ntp_addresses = usable("server.listen", &config.listen);
         let ke_addresses = usable("nts.ke-listen", ke_addresses);
-        let metrics = config.metrics.as_ref().and_then(|metrics| metrics_port(config, &metrics.listen));
+        let metrics = config.metrics.as_ref().map(|metrics| &metrics.listen);
+        let metrics = metrics.and_then(|listen| http_port(config, "metrics.listen", listen));
+        let health = config.health.as_ref().and_then(|listen| http_port(config, "health.listen", listen));
         let attempt = |manager: &Manager| {
             let opening = Opening { config, manager };
             Ok((
@@ -63,6 +67,7 @@ impl Ports {
             ntp: taking.per_worker("server.listen", ntp, worker_count)?,
             ke: taking.per_worker("nts.ke-listen", ke, ke_worker_count)?,
             metrics,
+            health,
         };
         manager.close_the_rest(&places);
         Ok(ports)
@@ -136,10 +141,11 @@ fn failure(config: &Config, key: &str, address: &ListenAddress, error: &io::Erro
     config.wrong(key, address, error, remedy).of_rights(is_permission).of_passing(may_pass(error))
 }
 
-/// The listener of metrics; `None` if it can be had after a restart at best. Whatever fails is logged, and no more.
-fn metrics_port(config: &Config, listen: &ListenAddress) -> Option<PendingListener> {
+/// The listener of an HTTP endpoint; `None` if it can be had after a restart at best. Whatever fails is logged, and no
+/// more.
+fn http_port(config: &Config, key: &str, listen: &ListenAddress) -> Option<PendingListener> {
     let told = |error: io::Error, hope: &str| {
-        log::error!("no metrics, {hope}: {}", failure(config, "metrics.listen", listen, &error));
+        log::error!("nothing is served on {key}, {hope}: {}", failure(config, key, listen, &error));
     };
     let port = listen.resolve().and_then(PendingListener::new);
     let mut port = port.map_err(|error| told(error, "until a restart")).ok()?;

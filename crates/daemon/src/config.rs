@@ -103,6 +103,8 @@ pub struct Config {
     pub fleet: Option<Fleet>,
     /// Where metrics are shown; absent: nowhere.
     pub metrics: Option<Metrics>,
+    /// Where probes are answered apart from metrics; absent: nowhere.
+    pub health: Option<ListenAddress>,
     /// The file that all this came from, for messages.
     pub file: PathBuf,
     /// Which file each key came from.

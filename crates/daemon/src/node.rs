@@ -46,9 +46,9 @@ use crate::keystore::{Master, Stores};
 use crate::layout::Layout;
 use crate::leap::LeapKeeper;
 use crate::manager::Manager;
-use crate::metrics::Exporter;
 use crate::metrics::counters::{Counter, Totals, WorkerCounters};
 use crate::metrics::spans::SpanRing;
+use crate::metrics::{Endpoint, Scope};
 use crate::names::{NameLookups, ServerAddresses};
 use crate::policy;
 pub use crate::preflight::check;
@@ -89,7 +89,8 @@ pub struct Running {
     commands: Sender<Command>,
     stop: Arc<AtomicBool>,
     ke_stoppers: Vec<Stopper>,
-    metrics_stop: Option<oneshot::Sender<()>>,
+    health_address: Option<SocketAddr>,
+    endpoint_stops: Vec<oneshot::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
     /// Looks at the clock until this is dropped.
     watch_stop: Option<Sender<()>>,
@@ -184,7 +185,8 @@ fn start_in(
         commands,
         stop: Arc::new(AtomicBool::new(false)),
         ke_stoppers: Vec::new(),
-        metrics_stop: None,
+        health_address: ports.health.as_ref().and_then(PendingListener::local),
+        endpoint_stops: Vec::new(),
         threads: Vec::new(),
         watch_stop: None,
         supervisor: None,
@@ -198,8 +200,10 @@ fn start_in(
     if let Some((exchange, limits)) = config.exchange().zip(ke_limits) {
         node.start_key_exchange(config, (exchange, limits), &layout, ports.ke)?;
     }
-    if let Some(listener) = ports.metrics {
-        node.start_exporter(listener)?;
+    for (listener, scope) in [(ports.metrics, Scope::Metrics), (ports.health, Scope::Health)] {
+        if let Some(listener) = listener {
+            node.start_endpoint(listener, scope, layout.own_cpus.clone())?;
+        }
     }
     node.start_links(&mut names)?;
     node.start_watch(watcher)?;
@@ -341,6 +345,12 @@ impl Running {
     #[must_use]
     pub const fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics_address
+    }
+
+    /// Where probes are answered apart from metrics.
+    #[must_use]
+    pub const fn health_address(&self) -> Option<SocketAddr> {
+        self.health_address
     }
 
     /// What the node's threads that it did not start itself give up.
@@ -507,14 +517,23 @@ impl Running {
         Ok(())
     }
 
-    fn start_exporter(&mut self, listener: PendingListener) -> Result<(), StartError> {
-        let exporter = Exporter::new(listener, Arc::clone(&self.shared));
+    fn start_endpoint(
+        &mut self,
+        listener: PendingListener,
+        scope: Scope,
+        cpus: Vec<usize>,
+    ) -> Result<(), StartError> {
+        let endpoint = Endpoint::new(listener, Arc::clone(&self.shared), scope);
         let (stop, stopped) = oneshot::channel();
-        self.metrics_stop = Some(stop);
+        self.endpoint_stops.push(stop);
         let containment = self.containment.clone();
-        self.spawn("metrics".to_owned(), move || {
+        self.spawn(scope.name().to_owned(), move || {
+            // Probes are answered on a busy host too: they are short.
+            if scope == Scope::Metrics {
+                background::step_back_metrics(&cpus);
+            }
             containment.enter(ThreadKind::Metrics);
-            exporter.run(stopped);
+            endpoint.run(stopped);
         })
     }
 
@@ -567,7 +586,7 @@ impl Running {
         }
         self.ke_stoppers.iter().for_each(Stopper::stop);
         self.shared.end_links();
-        drop(self.metrics_stop.take());
+        self.endpoint_stops.clear();
         drop(self.watch_stop.take());
         let failed = self.threads.drain(..).filter_map(|thread| thread.join().err()).count();
         let _ = self.commands.send(Command::Stop);

@@ -9,9 +9,22 @@ use std::io;
 /// # Errors
 /// If the kernel refuses.
 pub fn lowest() -> io::Result<()> {
+    schedule(libc::SCHED_IDLE)
+}
+
+/// Has the calling thread get its share of a processor without taking it from a thread that runs when this one wakes.
+/// sched(7), SCHED_BATCH. It takes no rights.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn batch() -> io::Result<()> {
+    schedule(libc::SCHED_BATCH)
+}
+
+fn schedule(policy: libc::c_int) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: sched_setscheduler(2) reads the parameters during the call; 0 means the calling thread.
-    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    let result = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -28,6 +41,8 @@ mod tests {
     fn only_the_calling_thread_steps_back() {
         let before = policy();
         std::thread::spawn(|| {
+            batch().unwrap();
+            assert_eq!(policy(), libc::SCHED_BATCH);
             lowest().unwrap();
             assert_eq!(policy(), libc::SCHED_IDLE);
         })

@@ -150,6 +150,9 @@ fn tell_addresses(node: &Running) {
     if let Some(address) = node.metrics_address() {
         log::info!("showing metrics on http://{address}/metrics");
     }
+    if let Some(address) = node.health_address() {
+        log::info!("answering probes on http://{address}/healthz");
+    }
 }
 
 /// Tells the service manager that the node is well, if it is; the log, if that has changed. Whether it is.

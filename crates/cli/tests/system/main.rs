@@ -36,6 +36,7 @@ mod operator;
 mod others;
 mod pages;
 mod passing;
+mod probes;
 mod promises;
 mod query;
 mod readme;

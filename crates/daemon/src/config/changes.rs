@@ -57,6 +57,7 @@ impl Config {
             antp,
             fleet,
             metrics,
+            health,
             // It follows from the directory, and stays where that was at the start.
             state: _,
             file: _,
@@ -89,6 +90,7 @@ impl Config {
         changes.leave("symmetric", &now.symmetric, symmetric);
         changes.leave("fleet", &now.fleet, fleet);
         changes.leave("metrics", &now.metrics, metrics);
+        changes.leave("health", &now.health, health);
         (now, changes)
     }
 }

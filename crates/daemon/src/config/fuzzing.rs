@@ -216,9 +216,10 @@ fn chosen(octets: &[u8]) -> String {
     let (&shape, mut rest) = octets.split_first().expect("there is an octet");
     let mut lines = vec![None; KEYS.len()];
     for (line, (key, value)) in lines.iter_mut().zip(KEYS.iter()) {
-        let is_needed = ["certificate-chain", "private-key", "symmetric.keys", "metrics.listen"]
-            .iter()
-            .any(|needed| key.ends_with(needed));
+        let is_needed =
+            ["certificate-chain", "private-key", "symmetric.keys", "metrics.listen", "health.listen"]
+                .iter()
+                .any(|needed| key.ends_with(needed));
         let table =
             ["nts.", "symmetric.", "antp.", "metrics."].iter().position(|table| key.starts_with(table));
         let has_tables = shape & 0x20 != 0;

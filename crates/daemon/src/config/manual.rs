@@ -20,6 +20,8 @@ certificate-chain = "/etc/authentick/antp-chain.pem"
 private-key = "/etc/authentick/antp-key.pem"
 [metrics]
 listen = "127.0.0.1:9975"
+[health]
+listen = "127.0.0.1:9976"
 "#;
 
 #[test]

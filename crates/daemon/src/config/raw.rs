@@ -17,6 +17,7 @@ pub(super) struct File {
     pub(super) antp: Option<Antp>,
     pub(super) fleet: Option<Fleet>,
     pub(super) metrics: Option<Metrics>,
+    pub(super) health: Option<Health>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -286,4 +287,10 @@ pub(super) struct Metrics {
     #[serde(default)]
     pub(super) span_clients: Vec<String>,
     pub(super) span_every: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Health {
+    pub(super) listen: String,
 }

@@ -120,6 +120,7 @@ impl Resolver<'_> {
             antp,
             fleet,
             metrics: raw.metrics.map(|metrics| self.metrics(&metrics)).transpose()?,
+            health: raw.health.map(|health| self.address("health.listen", &health.listen)).transpose()?,
             file: self.file.to_owned(),
             origins: Arc::default(),
         })

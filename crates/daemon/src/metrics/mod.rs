@@ -5,4 +5,4 @@ mod endpoint;
 mod page;
 pub mod spans;
 
-pub(crate) use endpoint::{Exporter, READER_COUNT_MAX};
+pub(crate) use endpoint::{Endpoint, READER_COUNT_MAX, Scope};

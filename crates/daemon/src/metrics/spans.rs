@@ -212,17 +212,69 @@ pub(crate) struct Position {
     pub(crate) ke: u64,
 }
 
-/// The records that were asked for.
-#[derive(Debug, Serialize)]
-pub(crate) struct Records {
+/// A reading in JSON, made piece by piece as its reader takes it: what was kept at its beginning, as far as it is still
+/// kept when its turn comes.
+#[derive(Debug)]
+pub(crate) struct Reading {
     /// What one reading of the clock costs. It is in each stage's time, and in a sum of stages once for each.
     clock_ns: u64,
     /// One request for time in so many is timed.
     every: u32,
+    /// The next record to be written of each kind.
+    at: Position,
     /// Where to go on reading.
-    next: Position,
-    ntp: Vec<NtpRecord>,
-    ke: Vec<KeRecord>,
+    end: Position,
+    part: Part,
+    /// No record of this kind was written yet.
+    is_first: bool,
+}
+
+/// What comes next of a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Head,
+    Ntp,
+    Ke,
+    Nothing,
+}
+
+/// Records in a piece of a reading: some 32 KiB.
+const PIECE_COUNT_MAX: usize = 64;
+
+impl Reading {
+    /// The next piece; `None` after the last one.
+    pub(crate) fn next(&mut self, kept: &Kept) -> Option<String> {
+        let mut piece = String::new();
+        let following = match self.part {
+            Part::Head => {
+                let Position { ntp, ke } = self.end;
+                let (clock_ns, every) = (self.clock_ns, self.every);
+                let next = format!(r#"{{"ntp":{ntp},"ke":{ke}}}"#);
+                piece = format!(r#"{{"clock_ns":{clock_ns},"every":{every},"next":{next},"ntp":["#);
+                Some(Part::Ntp)
+            }
+            Part::Ntp => {
+                let Reading { at, end, is_first, .. } = self;
+                let is_over = kept.ntp.write::<NtpRecord>((&mut at.ntp, end.ntp), is_first, &mut piece);
+                is_over.then(|| {
+                    piece.push_str(r#"],"ke":["#);
+                    self.is_first = true;
+                    Part::Ke
+                })
+            }
+            Part::Ke => {
+                let Reading { at, end, is_first, .. } = self;
+                let is_over = kept.ke.write::<KeRecord>((&mut at.ke, end.ke), is_first, &mut piece);
+                is_over.then(|| {
+                    piece.push_str("]}");
+                    Part::Nothing
+                })
+            }
+            Part::Nothing => return None,
+        };
+        self.part = following.unwrap_or(self.part);
+        Some(piece)
+    }
 }
 
 impl Kept {
@@ -232,15 +284,11 @@ impl Kept {
         self.ke.take_over(&ring.ke);
     }
 
-    /// What was kept of `ring`, from there on.
-    pub(crate) fn records(&self, ring: &SpanRing, from: Position) -> Records {
-        Records {
-            clock_ns: ring.clock_ns,
-            every: ring.every,
-            next: Position { ntp: self.ntp.end(), ke: self.ke.end() },
-            ntp: self.ntp.since(from.ntp).map(NtpRecord::from).collect(),
-            ke: self.ke.since(from.ke).map(KeRecord::from).collect(),
-        }
+    /// A reading of what is kept of `ring` now, from there on.
+    pub(crate) fn reading(&self, ring: &SpanRing, from: Position) -> Reading {
+        let at = Position { ntp: self.ntp.first(from.ntp), ke: self.ke.first(from.ke) };
+        let end = Position { ntp: self.ntp.end(), ke: self.ke.end() };
+        Reading { clock_ns: ring.clock_ns, every: ring.every, at, end, part: Part::Head, is_first: true }
     }
 }
 
@@ -273,10 +321,37 @@ impl<T> Shelf<T> {
         self.forgotten_count + self.kept.len() as u64
     }
 
+    /// The number of the first record that is kept, of those from this one on.
+    fn first(&self, number: u64) -> u64 {
+        number.max(self.forgotten_count)
+    }
+
     /// Records from this number on, as far as they are kept.
     fn since(&self, number: u64) -> impl Iterator<Item = &T> {
-        let skipped = usize::try_from(number.saturating_sub(self.forgotten_count)).unwrap_or(usize::MAX);
+        let skipped = usize::try_from(self.first(number) - self.forgotten_count).unwrap_or(usize::MAX);
         self.kept.iter().skip(skipped)
+    }
+
+    /// Writes a piece of records as `R`, from `at` on and before `end`, each but the first one behind a comma; whether
+    /// they are all written.
+    fn write<'a, R: From<&'a T> + Serialize>(
+        &'a self,
+        (at, end): (&mut u64, u64),
+        is_first: &mut bool,
+        out: &mut String,
+    ) -> bool {
+        let begin = self.first(*at);
+        let count = end.saturating_sub(begin).min(PIECE_COUNT_MAX as u64);
+        for record in self.since(begin).take(count as usize) {
+            // A record has only text and numbers.
+            let Ok(text) = serde_json::to_string(&R::from(record)) else { continue };
+            if !std::mem::replace(is_first, false) {
+                out.push(',');
+            }
+            out.push_str(&text);
+        }
+        *at = begin + count;
+        *at >= end
     }
 }
 

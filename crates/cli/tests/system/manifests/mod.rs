@@ -269,16 +269,17 @@ fn pods_have_what_their_servers_need_and_accept() {
         if is_claimed {
             assert_eq!(pod["securityContext"]["fsGroupChangePolicy"], "OnRootMismatch");
         }
-        let metrics = config.metrics.unwrap().listen;
+        let health = config.health.unwrap();
         let probe = &container["livenessProbe"]["httpGet"];
         assert_eq!(probe["path"], "/healthz");
-        assert_eq!(port_of(container, &probe["port"]), u64::from(metrics.port()), "{name}");
+        assert_eq!(port_of(container, &probe["port"]), u64::from(health.port()), "{name}");
+        assert_eq!(config.metrics.unwrap().listen.ip(), health.ip());
         assert_eq!(
             probe["host"] == "127.0.0.1",
-            metrics.ip().is_loopback(),
+            health.ip().is_loopback(),
             "a node's own address, or the pod's"
         );
-        assert_eq!(pod["hostNetwork"] == true, metrics.ip().is_loopback());
+        assert_eq!(pod["hostNetwork"] == true, health.ip().is_loopback());
         let budget = object("PodDisruptionBudget", name)["spec"]["selector"]["matchLabels"].clone();
         let set = object(kind, name);
         assert_eq!(budget, set["spec"]["template"]["metadata"]["labels"]);
@@ -317,13 +318,38 @@ fn single_server_needs_neither_root_nor_capabilities_and_is_reached_on_the_usual
     }
     assert_eq!(exchange.advertised[0].port, Some(123), "clients are told where they reach it");
     assert_eq!(config.reference, Reference::Upstream(format!("{HOST_IP}:11123").parse().unwrap()));
-    let metrics = config.metrics.unwrap().listen;
+    let health = config.health.unwrap();
     for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
         let get = &container[probe]["httpGet"];
         assert_eq!(get["path"], path);
-        assert_eq!(port_of(container, &get["port"]), u64::from(metrics.port()));
+        assert_eq!(port_of(container, &get["port"]), u64::from(health.port()));
     }
-    assert!(metrics.ip().is_unspecified(), "probes come from the node");
+    assert!(health.ip().is_unspecified(), "probes come from the node");
+}
+
+#[test]
+fn metrics_of_pods_are_for_the_monitor_alone() {
+    for (kind, name) in [("StatefulSet", "authentick-ke"), ("Pod", "authentick")] {
+        let spec = object("NetworkPolicy", name)["spec"].clone();
+        let workload = object(kind, name);
+        let labelled = if kind == "Pod" { &workload } else { &workload["spec"]["template"] };
+        assert_eq!(spec["podSelector"]["matchLabels"], labelled["metadata"]["labels"]);
+        let pod = pod(kind, name);
+        let ports = list(&pod["containers"][0]["ports"]);
+        let (open, bounded): (Vec<&Value>, Vec<&Value>) =
+            list(&spec["ingress"]).iter().partition(|rule| rule["from"].is_null());
+        let names = |rules: &[&Value]| -> BTreeSet<String> {
+            rules
+                .iter()
+                .flat_map(|rule| list(&rule["ports"]))
+                .map(|port| text(&port["port"]).to_owned())
+                .collect()
+        };
+        let all: BTreeSet<String> = ports.iter().map(|port| text(&port["name"]).to_owned()).collect();
+        assert_eq!(names(&bounded), ["metrics".to_owned()].into(), "{name}");
+        assert_eq!(&names(&open) | &names(&bounded), all, "{name}: a port without a rule is closed");
+        assert!(names(&open).contains("health"), "probes come from the node");
+    }
 }
 
 #[test]
