@@ -4,6 +4,8 @@
 //! then everything else. So files of the state directory belong to the user that the server runs as. `preflight` finds
 //! what can be known before the start.
 
+mod ended;
+
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use authentick_proto::server::interleave::Interleave;
 use thiserror::Error;
 use tokio::sync::oneshot;
 
+pub use self::ended::Ended;
 use crate::addresses::{self, ServedAddresses};
 use crate::advertised::{self, Advertiser};
 use crate::antp::{self, AntpState, ExchangeWorker};
@@ -523,6 +526,7 @@ impl Running {
         scope: Scope,
         cpus: Vec<usize>,
     ) -> Result<(), StartError> {
+        let name = scope.name();
         let endpoint = Endpoint::new(listener, Arc::clone(&self.shared), scope);
         let (stop, stopped) = oneshot::channel();
         self.endpoint_stops.push(stop);
@@ -599,23 +603,6 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         }
         Ended::of(supervisor.join().is_ok() && failed == 0)
-    }
-}
-
-/// How a node ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Every thread had worked until it was told to stop.
-    Cleanly,
-    /// A thread had failed before.
-    Failed,
-    /// A file operation does not return; what it is for.
-    Hanging(String),
-}
-
-impl Ended {
-    const fn of(is_clean: bool) -> Self {
-        if is_clean { Ended::Cleanly } else { Ended::Failed }
     }
 }
 

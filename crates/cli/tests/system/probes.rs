@@ -125,7 +125,7 @@ fn slow_readers_of_spans_hold_little_memory() {
         let _ = client.recv(&mut [0; 64]);
         if number % 2000 == 0 {
             // Has them collected before the ring is full.
-            server.get("/spans?ntp=1000000");
+            let _ = server.get("/spans?ntp=1000000");
         }
     }
     let whole = server.get("/spans");

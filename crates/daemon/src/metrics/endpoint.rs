@@ -1,7 +1,7 @@
 //! HTTP endpoints: `/metrics` for Prometheus, `/spans` for timed requests, `/healthz` and `/readyz` for probes.
 //!
 //! The endpoint of metrics has all of them, that of health (`[health] listen`) only the last two. Each has a thread, an
-//! event loop and descriptors of its own, so readers of metrics do not delay probes. On a full endpoint a newcomer takes
+//! event loop and descriptors of its own, so readers of metrics do not delay probes. On a full endpoint a newcomer has
 //! the place of the oldest connection that has sent no request, else of the oldest one.
 //!
 //! What is held for readers is bounded: a page of metrics is made at most four times a second and shared by those that
@@ -75,7 +75,7 @@ struct Bounds {
 }
 
 impl Scope {
-    /// The name of its endpoint's thread.
+    /// Name of its thread.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Scope::Metrics => "metrics",

@@ -3,10 +3,10 @@
 //! First those that have sent no octet, then those whose ClientHello is incomplete, then those that have had a response
 //! of ours and were silent for a second, then all others. Within a class the newest connection of the network (an IPv4
 //! /24 or IPv6 /48) that holds most places gives way. Where each network of the class holds a single place, the wider
-//! networks (/16 and /40) are compared, so an attacker with a /32 of IPv6 still competes with its own connections.
+//! networks (/16 and /40) are compared: an attacker with a /32 of IPv6 still competes with its own connections.
 //!
-//! An honest client sends its ClientHello with the last packet of the TCP handshake, so it is in the last class within a
-//! millisecond, however long its path is.
+//! An honest client sends its ClientHello with the last packet of the TCP handshake, so it is in the last class
+//! at once, however long its path is.
 //!
 //! Instants are arguments. Each change costs a logarithm of the number of connections, at any attack rate.
 
