@@ -52,6 +52,9 @@ const _: () = assert!(
 /// without a verified certificate, one of which is closed for each new one.
 pub(crate) const CONNECTION_COUNT_MAX: usize = 8;
 
+/// Connections that have sent nothing, which are beside these and have no threads.
+pub(crate) const PENDING_COUNT_MAX: usize = 64;
+
 /// Threads of connections, including those that are about to end.
 pub(crate) const HANDLER_COUNT_MAX: usize = 4 * CONNECTION_COUNT_MAX;
 

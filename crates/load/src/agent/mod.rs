@@ -23,6 +23,7 @@ mod identity;
 mod limits;
 mod link;
 mod message;
+mod pending;
 mod server;
 mod share;
 #[cfg(test)]

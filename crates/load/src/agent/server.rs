@@ -24,6 +24,7 @@ use super::identity::Identity;
 use super::limits::{CONNECTION_COUNT_MAX, HANDLER_COUNT_MAX, HANDOVER, LEAD_MAX, LINGER};
 use super::link::{self, LinkError, Receiver, Sender};
 use super::message::{About, FromAgent, ToAgent, shown};
+use super::pending::PendingConnections;
 use super::share::bound;
 use super::words::{order_in_words, plan_in_words};
 use crate::allow::Allow;
@@ -87,24 +88,27 @@ impl Agent {
     pub fn run(self, stop: &AtomicBool) -> io::Result<()> {
         let state = self.state;
         let mut handlers: Vec<thread::JoinHandle<()>> = Vec::new();
+        let mut pending = PendingConnections::default();
         let mut serial = 0u64;
         while !stop.load(Ordering::Relaxed) {
             handlers.retain(|handler| !handler.is_finished());
-            if handlers.len() >= HANDLER_COUNT_MAX {
-                // Those of rejected connections are about to end.
-                thread::sleep(TICK);
-                continue;
+            // Threads of rejected connections are about to end.
+            let has_room = handlers.len() < HANDLER_COUNT_MAX;
+            if has_room && let Some((stream, peer)) = pending.next(Instant::now()) {
+                serial += 1;
+                match admit(&state, stream, peer, serial) {
+                    Ok(handler) => handlers.extend(handler),
+                    Err(error) => log::warn!("{peer}: cannot be served: {error}"),
+                }
             }
             match self.listener.accept() {
                 Ok((stream, peer)) => {
-                    serial += 1;
-                    match admit(&state, stream, peer, serial) {
-                        Ok(handler) => handlers.extend(handler),
-                        Err(error) => log::warn!("{peer}: cannot be served: {error}"),
+                    if let Err(error) = pending.add(stream, peer, Instant::now()) {
+                        log::warn!("{peer}: cannot be served: {error}");
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(error),
-                // Nobody there, or a connection that was gone at once, or no descriptor: others come.
+                // No connection waits, or one was gone at once, or there is no descriptor: others come.
                 Err(_) => thread::sleep(TICK),
             }
         }

@@ -63,6 +63,36 @@ fn strangers_who_say_nothing_keep_no_coordinator_out() {
 }
 
 #[test]
+fn idle_connections_end_no_handshake() {
+    let authority = Authority::new();
+    let agent = TestAgent::start(&authority);
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    let mut tls = ClientConnection::new(Arc::new(config), "agent.test".try_into().unwrap()).unwrap();
+    let mut slow = TcpStream::connect(agent.address).unwrap();
+    tls.write_tls(&mut slow).unwrap();
+    slow.read_exact(&mut [0; 100]).unwrap();
+    // It has the agent's flight, and its own is on a long path.
+    let idle: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(agent.address).unwrap()).collect();
+    thread::sleep(Duration::from_millis(200));
+    slow.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let end = loop {
+        match slow.read(&mut [0; 4096]) {
+            Ok(1..) => {}
+            Ok(0) => break std::io::ErrorKind::ConnectionReset,
+            Err(error) => break error.kind(),
+        }
+    };
+    assert_eq!(end, std::io::ErrorKind::WouldBlock, "still open, with nothing more to read");
+    drop(idle);
+}
+
+#[test]
 fn no_certificate_no_orders() {
     let authority = Authority::new();
     let agent = TestAgent::start(&authority);
