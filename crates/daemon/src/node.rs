@@ -526,7 +526,6 @@ impl Running {
         scope: Scope,
         cpus: Vec<usize>,
     ) -> Result<(), StartError> {
-        let name = scope.name();
         let endpoint = Endpoint::new(listener, Arc::clone(&self.shared), scope);
         let (stop, stopped) = oneshot::channel();
         self.endpoint_stops.push(stop);
