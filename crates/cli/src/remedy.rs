@@ -21,7 +21,7 @@ pub(crate) fn remedy(error: &Error) -> Option<String> {
             Some("name one with --ocsp URL".to_owned())
         }
         Why::Store(error) => Some(error.remedy()),
-        Why::NoAddress
+        Why::NoneResponded(_)
         | Why::Unresolved(_)
         | Why::KeyExchange { .. }
         | Why::Unanswered(_)

@@ -1,5 +1,6 @@
 //! A server as the command line names it, and what it is asked for.
 
+use authentick_client::HostPort;
 use authentick_ke::client::Ask;
 use authentick_ke::tls::{Roots, client_config};
 use rustls::pki_types::ServerName;
@@ -15,6 +16,9 @@ pub(crate) fn ask(client: &NtsClient, roots: Roots, host: &str) -> Result<Ask, F
 
 /// The name that a server's certificate must have.
 pub(crate) fn server_name(name: &str) -> Result<ServerName<'static>, Failure> {
-    ServerName::try_from(name.to_owned())
-        .map_err(|_| Exit::Usage.because(format!("--server-name {name:?} is no host name or address")))
+    ServerName::try_from(HostPort::without_zone(name).to_owned()).map_err(|_| {
+        Exit::Usage.because(format!(
+            "invalid certificate name {name:?}: expected a host name or an address; give one with --server-name"
+        ))
+    })
 }

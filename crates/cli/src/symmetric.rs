@@ -1,9 +1,9 @@
 //! The symmetric key that a client uses: found in a key file by its identifier, with what speaks against it said.
 
-use std::net::IpAddr;
 use std::path::Path;
 
 use authentick_daemon::symmetric::{KeyFile, Keys, Standing};
+use authentick_net::addresses::Addresses;
 use authentick_net::clock::unix_seconds;
 use authentick_proto::symmetric::{Allowed, Caution, SymmetricKey};
 
@@ -33,8 +33,9 @@ impl<'a> From<&'a SharedKeyArguments> for KeyName<'a> {
 }
 
 impl KeyName<'_> {
-    /// The key, for a server at `server`. What is unwise about it goes to standard error.
-    pub(crate) fn find(self, server: IpAddr) -> Result<SymmetricKey, Failure> {
+    /// The key, and those of a server's `addresses` for which it is trusted. What is unwise about it goes to standard
+    /// error.
+    pub(crate) fn find(self, addresses: &Addresses) -> Result<(SymmetricKey, Addresses), Failure> {
         let id = self.id;
         let mut keys = self.load()?;
         if let Some(foreign) = keys.find_foreign(id) {
@@ -58,12 +59,14 @@ impl KeyName<'_> {
             };
             return Err(self.problem(&format!("line {}: key {id} is retired; {remedy}", key.line)));
         }
-        if !key.trusts(server) {
-            let remedy = format!("add {server} to the servers at the end of the line");
+        let Some(trusted) = addresses.clone().only(|address| key.trusts(address.ip())) else {
+            let servers: Vec<String> = addresses.all().map(|address| address.ip().to_string()).collect();
+            let servers = servers.join(", ");
+            let remedy = format!("add {servers} to the servers at the end of the line");
             return Err(
-                self.problem(&format!("line {}: key {id} is not trusted for {server}; {remedy}", key.line))
+                self.problem(&format!("line {}: key {id} is not trusted for {servers}; {remedy}", key.line))
             );
-        }
+        };
         if let Some(caution) = self.allowed.objection(key.algorithm()) {
             let switch = match caution {
                 Caution::KeyedDigest => "--allow-legacy",
@@ -81,7 +84,7 @@ impl KeyName<'_> {
         if let Some(caution) = Caution::of(key.algorithm()) {
             output::error(&format!("warning: key {id} is for {}: {caution}", key.algorithm()));
         }
-        Ok(key.key)
+        Ok((key.key, trusted))
     }
 
     fn load(self) -> Result<Keys, Failure> {

@@ -66,16 +66,16 @@ pub enum Place {
     Vote(String, Phase),
     /// It compared the answers of the servers of tentative trust.
     Tentative,
-    /// It worked on its own files.
+    /// It worked on its own files, or at several places, which the reason names.
     Store,
 }
 
 /// Why it failed.
 #[derive(Debug, Describe)]
 pub enum Why {
-    /// The name has no address.
-    #[error("it has no address")]
-    NoAddress,
+    /// None of a host's addresses responded: what happened at each.
+    #[error("none of {} addresses responded: {}", .0.len(), each_of(.0))]
+    NoneResponded(Vec<Error>),
     /// The system could not find an address for the name.
     #[error("cannot find its address: {0}")]
     Unresolved(io::Error),
@@ -117,6 +117,10 @@ pub struct Error {
     pub why: Why,
 }
 
+fn each_of(errors: &[Error]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 impl Error {
     pub(crate) fn new(place: Place, why: impl Into<Why>) -> Self {
         Error { place, why: why.into() }
@@ -134,7 +138,7 @@ impl Why {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Why::NoAddress | Why::Unresolved(_) => Fault::Silent,
+            Why::NoneResponded(_) | Why::Unresolved(_) => Fault::Silent,
             Why::KeyExchange { error, .. } => match error {
                 KeError::Response(_) | KeError::TooLong => Fault::Malformed,
                 error if error.is_authentication() => Fault::Rejected,

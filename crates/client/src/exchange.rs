@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use authentick_net::addresses::{NO_ROUTE, is_refused_route};
 use authentick_net::udp::{ClientSocket, Hint, Received};
 use authentick_proto::antp::client as antp;
 use authentick_proto::client::{Check, Exchange, Response, Sample};
@@ -55,9 +56,18 @@ pub enum Unanswered<C: Failed = Check> {
     /// This host's clock was set while the answer was under way.
     #[error("this host's clock was set during the exchange; ask again")]
     ClockSet,
+    /// This host has no route to the server, of whatever type the route that says so is.
+    #[error("{NO_ROUTE}")]
+    NoRoute,
     /// This host could not send or receive.
     #[error("cannot send or receive: {0}")]
-    Io(#[from] io::Error),
+    Io(#[source] io::Error),
+}
+
+impl<C: Failed> From<io::Error> for Unanswered<C> {
+    fn from(error: io::Error) -> Self {
+        if is_refused_route(&error) { Unanswered::NoRoute } else { Unanswered::Io(error) }
+    }
 }
 
 const fn words_of(hint: Option<Hint>) -> &'static str {
@@ -79,12 +89,11 @@ impl<C: Failed> Unanswered<C> {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Unanswered::Silence { .. } => Fault::Silent,
+            Unanswered::Silence { .. } | Unanswered::NoRoute => Fault::Silent,
             Unanswered::Rejected(checks) if checks.iter().all(C::is_malformed) => Fault::Malformed,
             Unanswered::Rejected(_) => Fault::Rejected,
             Unanswered::NoCookie | Unanswered::ClockSet => Fault::Host,
             Unanswered::Io(error) => match error.kind() {
-                io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Fault::Silent,
                 io::ErrorKind::PermissionDenied => Fault::Rights,
                 _ => Fault::Host,
             },
@@ -200,7 +209,7 @@ mod tests {
 
     /// Asks a server that answers the first request, if any, with these octets; how many requests came, why none was
     /// answered, and whether the session still has other keys.
-    fn asked(answer: Option<&'static [u8]>) -> (usize, Unanswered, bool) {
+    fn asked(answer: Option<&'static [u8]>) -> (usize, Error, bool) {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let other_end = server.try_clone().unwrap();
@@ -213,26 +222,28 @@ mod tests {
         let mut session = NtsSession::new(keys(1), Some(keys(3)));
         assert!(session.jar.add(&[5; 100]) && session.jar.add(&[6; 100]));
         let mut entropy = Entropy::from_system().unwrap();
-        let unanswered = nts::ask_with_either_keys(address, &mut session, &mut entropy, TIMEOUT).unwrap_err();
+        let error = nts::under_either_keys(&mut session, |session| {
+            nts::ask(address, session, &mut entropy, TIMEOUT).map_err(|unanswered| unanswered.of(address))
+        });
         answering.join().unwrap();
         server.set_nonblocking(true).unwrap();
         let more = std::iter::from_fn(|| server.recv(&mut [0; 2048]).ok()).count();
-        (1 + more, unanswered, session.switch_keys())
+        (1 + more, error.unwrap_err(), session.switch_keys())
     }
 
     #[test]
     fn silent_server_is_asked_under_either_keys_and_one_that_talks_is_not() {
-        let (count, unanswered, other_keys_left) = asked(None);
-        assert!(matches!(unanswered, Unanswered::Silence { .. }), "{unanswered}");
+        let (count, error, other_keys_left) = asked(None);
+        assert_eq!(error.fault(), Fault::Silent, "{error}");
         assert_eq!((count, other_keys_left), (2, false));
-        let (count, unanswered, other_keys_left) = asked(Some(&[0; 48]));
-        assert!(matches!(unanswered, Unanswered::Rejected(_)), "{unanswered}");
+        let (count, error, other_keys_left) = asked(Some(&[0; 48]));
+        assert_eq!(error.fault(), Fault::Malformed, "{error}");
         assert_eq!((count, other_keys_left), (1, true));
     }
 
     #[test]
     fn each_reason_is_the_fault_of_somebody() {
-        let io = |kind: io::ErrorKind| Unanswered::Io(kind.into());
+        let io = |code: i32| Unanswered::from(io::Error::from_raw_os_error(code));
         let syntax = Check::Syntax(authentick_wire::packet::Packet::parse(&[]).unwrap_err());
         for (unanswered, fault) in [
             (Unanswered::Silence { hint: Some(Hint::Refused) }, Fault::Silent),
@@ -241,10 +252,13 @@ mod tests {
             (Unanswered::Rejected(vec![syntax]), Fault::Malformed),
             (Unanswered::NoCookie, Fault::Host),
             (Unanswered::ClockSet, Fault::Host),
-            (io(io::ErrorKind::NetworkUnreachable), Fault::Silent),
-            (io(io::ErrorKind::HostUnreachable), Fault::Silent),
-            (io(io::ErrorKind::PermissionDenied), Fault::Rights),
-            (io(io::ErrorKind::AddrNotAvailable), Fault::Host),
+            // EPERM, EIO, ENETUNREACH, EHOSTUNREACH, and what routes of type prohibit and blackhole give.
+            (io(1), Fault::Rights),
+            (io(5), Fault::Host),
+            (io(101), Fault::Silent),
+            (io(113), Fault::Silent),
+            (io(13), Fault::Silent),
+            (io(22), Fault::Silent),
         ] {
             assert_eq!(unanswered.fault(), fault, "{unanswered}");
             let error = unanswered.of("192.0.2.1:123".parse().unwrap());

@@ -31,7 +31,7 @@ pub use exchange::{Failed, Unanswered};
 pub use host_port::{HostPort, NoHostPort};
 pub use measurement::{Answer, Bound, Learnt, Measurement, PhaseTimes, Voucher};
 pub use remark::Remark;
-pub use resolve::{NTP_PORT, resolve};
+pub use resolve::{NTP_PORT, first_response, resolve};
 
 /// A client of one server under one scheme.
 pub trait Client {

@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
+use authentick_net::addresses::Addresses;
 use authentick_proto::client::Exchange;
 use authentick_proto::symmetric::SymmetricKey;
 
 use crate::exchange::{Asking, Unanswered};
+use crate::resolve::Servers;
 use crate::{Answer, Client, Error, Learnt, Measurement, Voucher};
 
 /// Asks `server` once, under `key`; otherwise as [`crate::plain::ask`].
@@ -28,26 +30,28 @@ pub fn ask(
 /// A client with a key.
 #[derive(Debug)]
 pub struct Mac {
-    server: SocketAddr,
+    servers: Servers,
     key: SymmetricKey,
     timeout: Duration,
     learnt: Learnt,
 }
 
 impl Mac {
-    /// A client of `server`, which has `key` too, that waits for each answer for `timeout`.
+    /// A client of the server at one of `addresses`, which has `key` too, that waits for each answer for `timeout`.
     #[must_use]
-    pub fn new(server: SocketAddr, key: SymmetricKey, timeout: Duration) -> Self {
+    pub fn new(addresses: impl Into<Addresses>, key: SymmetricKey, timeout: Duration) -> Self {
         let voucher = Voucher::Mac { algorithm: key.algorithm(), key_id: key.id() };
-        let learnt = Learnt { address: Some(server), voucher: Some(voucher), ..Learnt::default() };
-        Mac { server, key, timeout, learnt }
+        let learnt = Learnt { voucher: Some(voucher), ..Learnt::default() };
+        Mac { servers: addresses.into().into(), key, timeout, learnt }
     }
 }
 
 impl Client for Mac {
     fn ask(&mut self, entropy: &mut Entropy) -> Result<Answer, Error> {
-        let measured = ask(self.server, &self.key, entropy, self.timeout);
-        measured.map(Answer::from).map_err(|unanswered| unanswered.of(self.server))
+        self.servers.ask(&mut self.learnt, |_, server| {
+            let measured = ask(server, &self.key, entropy, self.timeout);
+            measured.map(Answer::from).map_err(|unanswered| unanswered.of(server))
+        })
     }
 
     fn learnt(&mut self) -> &mut Learnt {

@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
+use authentick_net::addresses::Addresses;
 use authentick_proto::client::Exchange;
 
 use crate::exchange::{Asking, Unanswered};
+use crate::resolve::Servers;
 use crate::{Answer, Client, Error, Learnt, Measurement};
 
 /// Asks `server` once. Answers that fail a check are ignored, as anyone can send them; if none passes before `timeout`,
@@ -23,23 +25,25 @@ pub fn ask(server: SocketAddr, entropy: &mut Entropy, timeout: Duration) -> Resu
 /// A client without authentication.
 #[derive(Debug)]
 pub struct Plain {
-    server: SocketAddr,
+    servers: Servers,
     timeout: Duration,
     learnt: Learnt,
 }
 
 impl Plain {
-    /// A client of `server` that waits for each answer for `timeout`.
+    /// A client of the server at one of `addresses` that waits for each answer for `timeout`.
     #[must_use]
-    pub fn new(server: SocketAddr, timeout: Duration) -> Self {
-        Plain { server, timeout, learnt: Learnt { address: Some(server), ..Learnt::default() } }
+    pub fn new(addresses: impl Into<Addresses>, timeout: Duration) -> Self {
+        Plain { servers: addresses.into().into(), timeout, learnt: Learnt::default() }
     }
 }
 
 impl Client for Plain {
     fn ask(&mut self, entropy: &mut Entropy) -> Result<Answer, Error> {
-        let measured = ask(self.server, entropy, self.timeout);
-        measured.map(Answer::from).map_err(|unanswered| unanswered.of(self.server))
+        self.servers.ask(&mut self.learnt, |_, server| {
+            let measured = ask(server, entropy, self.timeout);
+            measured.map(Answer::from).map_err(|unanswered| unanswered.of(server))
+        })
     }
 
     fn learnt(&mut self) -> &mut Learnt {

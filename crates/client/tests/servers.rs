@@ -61,13 +61,13 @@ fn nts(lab: &Lab, ke: SocketAddr, timeout: Duration) -> Nts {
     let aeads = vec![AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256];
     let ask = Ask { tls: client_config(roots(lab)), server_name: server_name(), aeads };
     let (host, port) = ("ntp.test".to_owned(), ke.port());
-    Nts::new(KeyServer { host, port, addresses: vec![ke], ask, ntp_port: None }, timeout)
+    Nts::new(KeyServer { host, port, addresses: ke.into(), ask, ntp_port: None }, timeout)
 }
 
 /// ANTP with the server at this address, whose authority is that of `lab`; what is kept goes below `state`.
 fn antp(lab: &Lab, state: &Path, server: SocketAddr, timeout: Duration) -> Settings {
     Settings {
-        server,
+        addresses: server.into(),
         name: "ntp.test".to_owned(),
         timeout,
         anchor: Anchor::authorities(&roots(lab), server_name()).unwrap(),
@@ -275,7 +275,7 @@ fn key_exchange_that_fails_is_not_followed_by_plain_ntp() {
         let key_server = KeyServer {
             host: "ntp.test".to_owned(),
             port: server.address().port(),
-            addresses: vec![server.address()],
+            addresses: server.address().into(),
             ask: Ask {
                 tls: client_config(roots(&lab)),
                 server_name: server_name(),
@@ -305,7 +305,7 @@ fn silence_and_answers_that_fail_a_check_are_told_apart() {
         assert_eq!(error.fault(), fault, "{misbehaviour:?}: {error}");
         assert_eq!(error.place, Place::Server(server.address()));
     }
-    let error = resolve("no-such-host.invalid", 123).unwrap_err();
+    let error = resolve("no-such-host.invalid", 123, PATIENCE).unwrap_err();
     assert!(error.fault() == Fault::Silent && error.to_string().starts_with("no-such-host.invalid: "));
 }
 
@@ -355,7 +355,7 @@ fn antp_says_which_phase_failed_and_never_takes_a_plain_answer() {
     // Three names for one server are no majority.
     let voter = |name: &str| {
         let anchor = Anchor::authorities(&roots(&lab), server_name()).unwrap();
-        Voter { name: name.to_owned(), address: ntp, anchor }
+        Voter { name: name.to_owned(), addresses: ntp.into(), anchor }
     };
     let voters = ["one", "two", "three"].map(voter).into();
     let alone = error(Settings { voters, ..antp(&lab, folder.path(), ntp, PATIENCE) });

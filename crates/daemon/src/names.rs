@@ -128,6 +128,7 @@ impl AnsweredName {
 
     /// Looks the name up, which may take long, and says what came of it.
     fn answer(&self) -> io::Result<()> {
+        #[expect(clippy::disallowed_methods, reason = "a process of its own waits for it")]
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         let reply = Reply {
             found: found.map(Iterator::collect).map_err(|error| error.to_string()),
@@ -222,7 +223,9 @@ impl ServerAddresses {
     pub(crate) fn look_up(server: &Endpoint) -> io::Result<Self> {
         let mut addresses = ServerAddresses::from(server.clone());
         if let Endpoint::Name { host, port } = server {
-            addresses.known = (host.as_str(), *port).to_socket_addrs()?.collect();
+            #[expect(clippy::disallowed_methods, reason = "for `--check` and commands, which may wait")]
+            let found = (host.as_str(), *port).to_socket_addrs()?;
+            addresses.known = found.collect();
         }
         match addresses.known.is_empty() {
             true => Err(io::Error::new(io::ErrorKind::NotFound, "it has no address")),

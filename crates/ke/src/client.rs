@@ -9,6 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use authentick_net::addresses::{NO_ROUTE, is_refused_route, race};
 use authentick_proto::auth::nts::algorithm;
 use authentick_proto::client::NtsSession;
 use authentick_wire::ke::{AeadId, ErrorCode, Request, Response, message_size};
@@ -105,6 +106,9 @@ pub enum KeError {
     /// No address of the server could be reached.
     #[error("cannot connect: {0}")]
     Connect(io::Error),
+    /// This host has no route to it, of whatever type the route that says so is.
+    #[error("{NO_ROUTE}")]
+    NoRoute,
     /// The time was up during this phase.
     #[error("timed out during {0}")]
     Timeout(Phase),
@@ -183,6 +187,7 @@ impl KeError {
             | KeError::Warning(_)
             | KeError::NoCookie => true,
             KeError::Connect(_)
+            | KeError::NoRoute
             | KeError::Timeout(_)
             | KeError::Io(_)
             | KeError::Closed(_)
@@ -371,14 +376,18 @@ pub struct Dialled {
     pub timing: Timing,
 }
 
-/// Connects to the first of `addresses` that lets itself be reached and exchanges keys; gives up after `timeout`.
+/// Connects to whichever of `addresses` is the first to accept ([`race`]) and exchanges keys; gives up after `timeout`.
 ///
 /// # Errors
 /// What went wrong; for several addresses, with the last one.
 pub fn dial(ask: &Ask, addresses: &[SocketAddr], timeout: Duration) -> Result<Dialled, KeError> {
     let start = Instant::now();
     let deadline = start + timeout;
-    let (mut stream, address) = connect(addresses, deadline)?;
+    let (mut stream, address) = race(addresses, deadline).map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => KeError::Timeout(Phase::Connect),
+        _ if is_refused_route(&error) => KeError::NoRoute,
+        _ => KeError::Connect(error),
+    })?;
     let local = stream.local_addr().map_err(KeError::Connect)?;
     stream.set_nodelay(true).map_err(KeError::Io)?;
     let connected = Instant::now();
@@ -429,20 +438,4 @@ fn take_leave(dialogue: &mut Dialogue, mut stream: TcpStream) {
     }
     while dialogue.wants_write() && dialogue.write(&mut stream).is_ok_and(|size| size > 0) {}
     let _ = io::copy(&mut stream.take(KE_RESPONSE_SIZE_MAX as u64), &mut io::sink());
-}
-
-fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<(TcpStream, SocketAddr), KeError> {
-    let mut last = KeError::Connect(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
-    for address in addresses {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(KeError::Timeout(Phase::Connect));
-        }
-        match TcpStream::connect_timeout(address, left) {
-            Ok(stream) => return Ok((stream, *address)),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => last = KeError::Timeout(Phase::Connect),
-            Err(error) => last = KeError::Connect(error),
-        }
-    }
-    Err(last)
 }

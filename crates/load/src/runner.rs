@@ -1,8 +1,10 @@
 //! A whole run: its steps one after the other, or a search, and a record step for each.
 
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use authentick_client::HostPort;
+use authentick_net::addresses::resolve;
 use authentick_report::load::{HostPart, Interruption, Limit, ServerUse, Step, Tally, Traffic, Verdict};
 
 use crate::limit;
@@ -13,6 +15,8 @@ use crate::spans::SpanSource;
 
 /// From an order to its first request: time for every thread to be ready.
 const HEAD_START: Duration = Duration::from_millis(20);
+/// Time for the look-up of an agent, to which a connection was made before.
+const LOOK_UP_MAX: Duration = Duration::from_secs(1);
 
 /// What a run does.
 #[derive(Debug)]
@@ -230,8 +234,12 @@ fn used(seen: &Seen, step: &Step, joined: u64) -> ServerUse {
 /// Whether the hosts that sent are this one; `None` if only some are. No rows: this host alone.
 fn is_here(hosts: &[HostPart]) -> Option<bool> {
     let own = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
-    let is_own =
-        |host: &HostPart| host.name.to_socket_addrs().is_ok_and(|mut found| found.any(|at| own(&at)));
+    let is_own = |host: &HostPart| match host.name.parse() {
+        Ok(HostPort { host, port }) => {
+            resolve(&host, port.unwrap_or(0), LOOK_UP_MAX).is_ok_and(|found| found.all().any(|at| own(&at)))
+        }
+        Err(_) => false,
+    };
     match hosts.iter().filter(|host| is_own(host)).count() {
         number if number == hosts.len() => Some(true),
         0 => Some(false),

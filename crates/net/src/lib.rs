@@ -5,6 +5,7 @@
 //! Linux only: `recvmmsg`, `sendmmsg`, kernel receive stamps.
 #![expect(unsafe_code, reason = "system calls without a safe wrapper; each use names why it is sound")]
 
+pub mod addresses;
 pub mod affinity;
 #[cfg(any(test, feature = "testing"))]
 pub mod allocations;

@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
 fn contestants(node: &Node, entropy: &mut Entropy) -> Result<Vec<Contestant>, Failure> {
     let (ntp, file) = (node.ntp(), node.keys());
     let name = KeyName { file: &file, id: KEY_ID, format: KeysFormat::Auto, allowed: Allowed::default() };
-    let key = name.find(ntp.ip())?;
+    let (key, _) = name.find(&ntp.into())?;
     let internal = |problem: String| Exit::Internal.because(problem);
     let roots = Roots::from_pem(&fs::read(node.authority())?);
     let roots = roots.map_err(|defect| internal(defect.into()))?;

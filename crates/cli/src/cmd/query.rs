@@ -123,18 +123,22 @@ fn client(arguments: &Query, server: &HostPort, report: &mut Report) -> Result<B
         let ask = server::ask(&arguments.client, roots, &server.host)?;
         let (host, port, ntp_port) = (server.host.clone(), arguments.ke_port, server.port);
         let start = Instant::now();
-        let addresses = resolve(&host, port)?;
+        let addresses = resolve(&host, port, timeout)?;
         report.timing.resolve_ns = nanos(start.elapsed());
         return Ok(Box::new(Nts::new(KeyServer { host, port, addresses, ask, ntp_port }, timeout)));
     }
     let start = Instant::now();
-    let address = resolve(&server.host, server.port.unwrap_or(NTP_PORT))?[0];
+    let addresses = resolve(&server.host, server.port.unwrap_or(NTP_PORT), timeout)?;
     report.timing.resolve_ns = nanos(start.elapsed());
-    report.address = Some(address);
     Ok(match key_name {
-        Some(name) => Box::new(Mac::new(address, name.find(address.ip())?, timeout)),
-        None if arguments.auth == Authentication::Antp => Box::new(antp::client(arguments, server, address)?),
-        None => Box::new(Plain::new(address, timeout)),
+        Some(name) => {
+            let (key, addresses) = name.find(&addresses)?;
+            Box::new(Mac::new(addresses, key, timeout))
+        }
+        None if arguments.auth == Authentication::Antp => {
+            Box::new(antp::client(arguments, server, addresses)?)
+        }
+        None => Box::new(Plain::new(addresses, timeout)),
     })
 }
 

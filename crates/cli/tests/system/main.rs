@@ -43,6 +43,7 @@ mod readme;
 mod recompute;
 mod report;
 mod roles;
+mod routes;
 mod screen;
 mod service;
 mod stress;

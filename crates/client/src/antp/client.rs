@@ -1,9 +1,9 @@
 //! A client that knows when each phase is due, and keeps its results.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
+use authentick_net::addresses::Addresses;
 use authentick_net::clock::unix_seconds;
 use authentick_proto::antp::client::{Association, HeldChain, Negotiated, Offer, Phase as Due};
 use authentick_wire::antp::SuiteList;
@@ -19,13 +19,14 @@ use crate::error::{Error, Place};
 use crate::exchange::Unanswered;
 use crate::measurement::{Answer, Learnt};
 use crate::remark::Remark;
+use crate::resolve::Servers;
 use crate::trust::{Anchor, Dates, SLACK_SECONDS, Times, judge};
 
 /// A server, and how to ask it.
 #[derive(Debug)]
 pub struct Settings {
-    /// Its address.
-    pub server: SocketAddr,
+    /// Its addresses.
+    pub addresses: Addresses,
     /// The name under which the store knows it.
     pub name: String,
     /// For each phase.
@@ -52,6 +53,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Antp {
     settings: Settings,
+    servers: Servers,
     held: Option<HeldChain>,
     association: Association,
     /// The zero of the association's clock.
@@ -71,15 +73,15 @@ impl Antp {
     pub fn new(settings: Settings) -> Result<Self, Error> {
         settings.store.prepare()?;
         let held = settings.store.chain(&settings.name)?;
-        let learnt = Learnt { address: Some(settings.server), ..Learnt::default() };
         Ok(Antp {
+            servers: settings.addresses.clone().into(),
             settings,
             held,
             association: Association::new(),
             started: Instant::now(),
             valid_until: None,
             vouched_at: None,
-            learnt,
+            learnt: Learnt::default(),
         })
     }
 
@@ -91,9 +93,8 @@ impl Antp {
     /// Goes through the first two phases, and keeps their results.
     fn establish(&mut self, entropy: &mut Entropy) -> Result<(), Error> {
         self.ask_voters(entropy)?;
-        let Settings { server, suites, timeout, .. } = self.settings;
+        let Settings { suites, timeout, .. } = self.settings;
         let times = self.times()?;
-        let offer = Offer { suites, held: self.held.clone(), ..Offer::p256() };
         let settings = &self.settings;
         let judged = |negotiated: &Negotiated, entropy: &mut Entropy| {
             let (anchor, chain, suite) = (&settings.anchor, &negotiated.chain(), negotiated.suite());
@@ -105,8 +106,11 @@ impl Antp {
                 }
             }
         };
-        let established = establish(server, offer, entropy, timeout, &mut self.learnt, judged)
-            .map_err(|(phase, why)| Error::new(Place::Antp(server, phase), why))?;
+        let established = self.servers.ask(&mut self.learnt, |learnt, server| {
+            let offer = Offer { suites, held: self.held.clone(), ..Offer::p256() };
+            establish(server, offer, entropy, timeout, learnt, judged)
+                .map_err(|(phase, why)| Error::new(Place::Antp(server, phase), why))
+        })?;
         let Established { negotiated, session, valid_until, vouched_at, .. } = established;
         (self.valid_until, self.vouched_at) = (valid_until, vouched_at);
         // Only now is it certain that the server itself speaks ANTP, and not an attacker on the path.
@@ -163,8 +167,10 @@ impl Client for Antp {
             self.learnt.remarks.push(Remark::NoNewKey(Box::new(error)));
         }
         let now = self.now();
-        let Settings { server, ask, timeout, .. } = self.settings;
-        let session = self.association.session().expect("just established, or from before");
+        let Settings { ask, timeout, .. } = self.settings;
+        const ESTABLISHED: &str = "just established, or from before";
+        let session = self.association.session().expect(ESTABLISHED);
+        let server = self.servers.chosen().expect(ESTABLISHED);
         match ask_time(server, session, ask, entropy, timeout) {
             Ok(answer) => {
                 self.association.accepted();

@@ -5,11 +5,11 @@
 //! single server were ignored. The user vouches that the servers are run independently; that they have different keys
 //! is checked.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
 use authentick_ke::tls::public_key_info;
+use authentick_net::addresses::Addresses;
 use authentick_net::clock;
 use authentick_proto::antp::client::{Negotiated, Offer};
 use authentick_wire::time::NtpSpan;
@@ -20,6 +20,7 @@ use super::{Phase, Settings, establish};
 use crate::error::{Error, Place, Why};
 use crate::measurement::Learnt;
 use crate::remark::Remark;
+use crate::resolve::first_response;
 use crate::trust::{Anchor, Dates, Times, Untrusted, judge, rfc3339};
 
 /// With fewer servers a majority means nothing.
@@ -34,7 +35,7 @@ pub struct Voter {
     /// The name that the user gave.
     pub name: String,
     /// Where it is.
-    pub address: SocketAddr,
+    pub addresses: Addresses,
     /// Whom its certificate must come from.
     pub anchor: Anchor,
 }
@@ -88,9 +89,12 @@ fn vote<'a>(voter: &'a Voter, settings: &Settings, entropy: &mut Entropy) -> Res
     let judged = |negotiated: &Negotiated, _: &mut Entropy| {
         Ok(judge(&voter.anchor, &Dates::Ignored, &negotiated.chain(), negotiated.suite())?)
     };
-    let (server, offer) = (voter.address, Offer { suites, ..Offer::p256() });
-    let mut established =
-        establish(server, offer, entropy, timeout, &mut Learnt::default(), judged).map_err(failed)?;
+    let (server, mut established) = first_response(&voter.addresses, |server| {
+        let offer = Offer { suites, ..Offer::p256() };
+        establish(server, offer, entropy, timeout, &mut Learnt::default(), judged)
+            .map(|established| (server, established))
+            .map_err(failed)
+    })?;
     let ask = TimeAsk { is_separate: false, is_fresh: false, bounds: ask.bounds };
     let answer = ask_time(server, &mut established.session, ask, entropy, timeout)
         .map_err(|unanswered| failed((Phase::Time, unanswered.into())))?;

@@ -1,11 +1,13 @@
 //! Connecting to one agent: name, address, TLS, its welcome; and the threads that read from it and send it heartbeats.
 
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
+use authentick_client::HostPort;
+use authentick_net::addresses::{NO_ROUTE, is_refused_route, race, resolve};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
@@ -49,7 +51,8 @@ pub(super) fn connect(
     events: &SyncSender<Event>,
 ) -> Result<Connected, CrewError> {
     let (host, port) = host_and_port(name)?;
-    let server_name = ServerName::try_from(host.to_owned()).map_err(|_| {
+    let host = host.as_str();
+    let server_name = ServerName::try_from(HostPort::without_zone(host).to_owned()).map_err(|_| {
         CrewError::new(name, Fault::Usage, format!("{host:?} is no name that a certificate can have"))
     })?;
     let stream = dial(name, host, port)?;
@@ -109,29 +112,26 @@ fn read(index: usize, mut receiver: Receiver<FromAgent>, beat: &Mutex<Beat>, eve
 }
 
 /// `HOST:PORT`, HOST being a name or an address, IPv6 in brackets.
-fn host_and_port(name: &str) -> Result<(&str, u16), CrewError> {
-    let (host, port) = name.rsplit_once(':').unwrap_or_default();
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    match port.parse() {
-        Ok(port) if !bare.is_empty() && port != 0 => Ok((bare, port)),
-        _ => Err(CrewError::new(name, Fault::Usage, "no agent; write HOST:PORT, IPv6 as [ADDRESS]:PORT")),
+fn host_and_port(name: &str) -> Result<(String, u16), CrewError> {
+    match name.parse() {
+        Ok(HostPort { host, port: Some(port) }) => Ok((host, port)),
+        Ok(HostPort { port: None, .. }) | Err(_) => {
+            Err(CrewError::new(name, Fault::Usage, "no agent; write HOST:PORT, IPv6 as [ADDRESS]:PORT"))
+        }
     }
 }
 
-/// A connection to the first of the host's addresses that takes one.
+/// A connection to the one of the host's addresses that is the first to accept.
 fn dial(name: &str, host: &str, port: u16) -> Result<TcpStream, CrewError> {
     let unreachable = |message: String| CrewError::new(name, Fault::Unreachable, message);
-    let addresses = (host, port)
-        .to_socket_addrs()
+    let addresses = resolve(host, port, HANDSHAKE_MAX)
         .map_err(|error| unreachable(format!("{host:?} cannot be resolved: {error}")))?;
-    let mut problem = format!("{host:?} has no address");
-    for address in addresses {
-        match TcpStream::connect_timeout(&address, HANDSHAKE_MAX) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => problem = format!("cannot connect to {address}: {error}; is the agent started?"),
-        }
+    let addresses: Vec<SocketAddr> = addresses.all().collect();
+    match race(&addresses, Instant::now() + HANDSHAKE_MAX) {
+        Ok((stream, _)) => Ok(stream),
+        Err(error) if is_refused_route(&error) => Err(unreachable(NO_ROUTE.to_owned())),
+        Err(error) => Err(unreachable(format!("cannot connect: {error}; is the agent started?"))),
     }
-    Err(unreachable(problem))
 }
 
 /// An agent that sent a message that is not due.
@@ -156,6 +156,7 @@ mod tests {
             (":4470", None),
             ("[]:4470", None),
         ] {
+            let expected = expected.map(|(host, port): (&str, u16)| (host.to_owned(), port));
             assert_eq!(host_and_port(name).ok(), expected, "{name}");
         }
     }

@@ -177,6 +177,7 @@ fn cause(error: &KeError) -> Cause {
     match error {
         KeError::Connect(error) => io_cause(error, true),
         KeError::Io(error) => io_cause(error, false),
+        KeError::NoRoute => Cause::Unreachable,
         KeError::Timeout(_) => Cause::ResourceTemporarilyUnavailable,
         KeError::Closed(_) => Cause::Reset,
         KeError::Tls(rustls::Error::AlertReceived(_)) | KeError::Alpn { alert: true } => Cause::TlsAlert,

@@ -2,16 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use authentick_ke::tls::{Defect, certificates};
 use authentick_load::{NotAllowed, Permission};
+use authentick_net::addresses::resolve;
 use authentick_report::study::field::{Given, Name, Server};
 use authentick_rig::process::is_running;
 
 use crate::Error;
 use crate::program::say;
+
+/// Time for the look-up of a server.
+const LOOK_UP_MAX: Duration = Duration::from_secs(5);
 
 /// Who is measured, as a command line says it.
 #[derive(Clone, Debug, Default)]
@@ -91,8 +95,8 @@ impl Said {
         let permission =
             Permission::new(self.permit.clone(), self.allow_list.as_deref()).map_err(not_allowed)?;
         for Given { host, port, .. } in &self.given {
-            let found = (host.as_str(), *port).to_socket_addrs().ok().and_then(|mut found| found.next());
-            let allowed = found.map_or(Ok(()), |address| permission.check(host, address.ip()));
+            let Ok(found) = resolve(host, *port, LOOK_UP_MAX) else { continue };
+            let allowed = found.all().try_for_each(|address| permission.check(host, address.ip()));
             allowed.map_err(not_allowed)?;
         }
         Ok(())

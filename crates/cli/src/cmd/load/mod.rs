@@ -30,7 +30,7 @@ use crate::output;
 use self::progress::Display;
 pub(crate) use self::progress::stop_on_signals;
 use self::record::RunFiles;
-pub(crate) use self::target::{Proof, find};
+pub(crate) use self::target::{Proof, UNKNOWN, find};
 
 /// What nobody waits for cannot be answered.
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);

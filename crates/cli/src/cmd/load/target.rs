@@ -1,5 +1,6 @@
 //! Who is to be loaded: its address, whether that is allowed, and whom clients trust; then a first exchange.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,6 +17,11 @@ use crate::exit::{Exit, Failure};
 use crate::server::ask;
 use crate::symmetric::KeyName;
 use crate::trust;
+
+/// The least time for a look-up: a plan's time-out may be short, as what comes later is to count as lost.
+const LOOK_UP_MIN: Duration = Duration::from_secs(1);
+/// The address of a plan until a server has responded.
+pub(crate) const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// How the server proves who it is.
 #[derive(Clone, Copy, Debug)]
@@ -65,9 +71,10 @@ pub(crate) fn find(
         Proof::Nts(trust) => trust.ke_port,
         Proof::None | Proof::Presence | Proof::Key(_) | Proof::Antp(_) => named_port.unwrap_or(NTP_PORT),
     };
-    let address = resolve(&host, port)?[0];
-    permission.check(&host, address.ip())?;
-    let plan = Plan { scheme, server_name: host.clone(), timeout, ..Plan::plain(address) };
+    let addresses = &resolve(&host, port, timeout.max(LOOK_UP_MIN))?;
+    addresses.all().try_for_each(|address| permission.check(&host, address.ip()))?;
+    let server_name = HostPort::without_zone(&host).to_owned();
+    let plan = Plan { scheme, server_name, timeout, ..Plan::plain(UNKNOWN) };
     let keys = |mut failure: Failure| {
         if force && failure.exit != Exit::Usage {
             failure.message += "; --force-first cannot go on without keys of this server";
@@ -75,13 +82,16 @@ pub(crate) fn find(
         failure
     };
     match proof {
-        Proof::None => Ok(Target::plain(plan, force, entropy)?),
-        Proof::Presence => Ok(Target::reached(plan, entropy)?),
-        Proof::Key(name) => Ok(Target::with_key(plan, &name.find(address.ip())?, force, entropy)?),
+        Proof::None => Ok(Target::plain(plan, addresses, force, entropy)?),
+        Proof::Presence => Ok(Target::reached(plan, addresses, entropy)?),
+        Proof::Key(name) => {
+            let (key, addresses) = name.find(addresses)?;
+            Ok(Target::with_key(plan, &addresses, &key, force, entropy)?)
+        }
         Proof::Antp(AntpLoad { kem, trust: trusted }) => {
             let (plan, roots) = trusting(plan, trusted)?;
             let anchor = trust::authorities(&roots, &plan.server_name)?;
-            let mut target = Target::under_antp(plan, kem.suite(), roots, &anchor, force, entropy)
+            let mut target = Target::under_antp(plan, addresses, kem.suite(), roots, &anchor, force, entropy)
                 .map_err(|error| keys(error.into()))?;
             target.antp = target.antp.map(|found| AntpParameters { kem: name_of(kem), ..found });
             Ok(target)
@@ -90,7 +100,7 @@ pub(crate) fn find(
             let (plan, roots) = trusting(plan, &client.trust)?;
             let plan = Plan { ke_timeout: *ke_timeout, ..plan };
             let ask = ask(client, roots.clone(), &plan.server_name)?;
-            let key_server = KeyServer { host, port, addresses: vec![address], ask, ntp_port };
+            let key_server = KeyServer { host, port, addresses: addresses.clone(), ask, ntp_port };
             let allow = |host: &str, address| permission.check(host, address).map_err(Failure::from);
             Target::under_nts(plan, &key_server, roots, allow, force, entropy).map_err(keys)
         }

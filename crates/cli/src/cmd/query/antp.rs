@@ -1,6 +1,5 @@
 //! What the command line says about ANTP, as a client takes it.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use authentick_client::antp::phases::TimeAsk;
@@ -9,6 +8,7 @@ use authentick_client::antp::tentative::{SERVER_COUNT_MIN, Voter};
 use authentick_client::antp::{Antp, Settings};
 use authentick_client::trust::Anchor;
 use authentick_client::{HostPort, NTP_PORT, resolve};
+use authentick_net::addresses::Addresses;
 use authentick_proto::antp::client::Bounds;
 use authentick_wire::antp::{Suite, SuiteList};
 use authentick_wire::time::NtpSpan;
@@ -36,8 +36,8 @@ pub(super) fn stored_name(server: &HostPort) -> String {
     }
 }
 
-/// A client of `server`, which is at this address.
-pub(super) fn client(arguments: &Query, server: &HostPort, address: SocketAddr) -> Result<Antp, Failure> {
+/// A client of `server`, which is at one of these addresses.
+pub(super) fn client(arguments: &Query, server: &HostPort, addresses: Addresses) -> Result<Antp, Failure> {
     let options = &arguments.antp;
     let anchor = match &options.pin {
         Some(file) => trust::pinned(file)?,
@@ -51,7 +51,7 @@ pub(super) fn client(arguments: &Query, server: &HostPort, address: SocketAddr) 
         round_trip_max: NtpSpan::from(longest),
         residence_max: NtpSpan::from(longest * 2),
     });
-    let voters = voters(arguments, server, address)?;
+    let voters = voters(arguments, server, &addresses)?;
     let store = store(arguments).ok_or_else(|| {
         let message = "nothing says where to keep what is known of servers: set HOME, or name a directory with \
                        --state-directory";
@@ -59,7 +59,7 @@ pub(super) fn client(arguments: &Query, server: &HostPort, address: SocketAddr) 
     })?;
     let is_fresh = arguments.count > 1;
     Ok(Antp::new(Settings {
-        server: address,
+        addresses,
         name: stored_name(server),
         timeout: arguments.timeout,
         anchor,
@@ -79,7 +79,7 @@ fn authorities(arguments: &Query, name: &str) -> Result<Anchor, Failure> {
 }
 
 /// The servers of `--tentative`, and the one that is asked anyway.
-fn voters(arguments: &Query, server: &HostPort, address: SocketAddr) -> Result<Vec<Voter>, Failure> {
+fn voters(arguments: &Query, server: &HostPort, addresses: &Addresses) -> Result<Vec<Voter>, Failure> {
     let others = &arguments.antp.tentative;
     if others.is_empty() {
         return Ok(Vec::new());
@@ -88,12 +88,13 @@ fn voters(arguments: &Query, server: &HostPort, address: SocketAddr) -> Result<V
         return Err(Exit::Usage.because("--tentative needs two servers beside HOST: give it twice or more"));
     }
     let name = arguments.client.trust.name(&server.host);
-    let first = Voter { name: arguments.server.clone(), address, anchor: authorities(arguments, name)? };
+    let anchor = authorities(arguments, name)?;
+    let first = Voter { name: arguments.server.clone(), addresses: addresses.clone(), anchor };
     let mut voters = vec![first];
     for text in others {
         let other = text.parse::<HostPort>()?;
-        let address = resolve(&other.host, other.port.unwrap_or(NTP_PORT))?[0];
-        voters.push(Voter { name: text.clone(), address, anchor: authorities(arguments, &other.host)? });
+        let addresses = resolve(&other.host, other.port.unwrap_or(NTP_PORT), arguments.timeout)?;
+        voters.push(Voter { name: text.clone(), addresses, anchor: authorities(arguments, &other.host)? });
     }
     Ok(voters)
 }
