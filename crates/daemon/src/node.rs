@@ -5,6 +5,7 @@
 //! what can be known before the start.
 
 mod ended;
+mod secrets;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -16,7 +17,6 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use authentick_crypto::Entropy;
-use authentick_fleet::seal::SealKeys;
 use authentick_ke::server::{self as ke_server, Admission, Limits, Stopper};
 use authentick_net::affinity;
 use authentick_net::engine::{Engine, ReplySender};
@@ -32,12 +32,12 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 
 pub use self::ended::Ended;
+use self::secrets::Secrets;
 use crate::addresses::{self, ServedAddresses};
 use crate::advertised::{self, Advertiser};
-use crate::antp::{self, AntpState, ExchangeWorker};
+use crate::antp::{AntpState, ExchangeWorker};
 use crate::background;
 use crate::bind::Ports;
-use crate::certificates::{self, InForce};
 use crate::clock::{HostClock, SystemClock};
 use crate::config::{Antp, Config, ConfigError, EngineKind, KeyExchange};
 use crate::containment::{self, Containment, Process, ThreadKind};
@@ -45,7 +45,7 @@ use crate::fleet::FleetState;
 use crate::health;
 use crate::heartbeat::{Heartbeat, Looked};
 use crate::identity;
-use crate::keystore::{Master, Stores};
+use crate::keystore::Stores;
 use crate::layout::Layout;
 use crate::leap::LeapKeeper;
 use crate::manager::Manager;
@@ -61,7 +61,6 @@ use crate::rotator::Rotator;
 use crate::send_buffer;
 use crate::shared::{ExchangeState, NtsState, Shared};
 use crate::supervisor::{Command, Kept, Supervisor};
-use crate::symmetric::Keys;
 use crate::symmetric::keeper::{self, Keeper};
 use crate::validity;
 use crate::watch::Watch;
@@ -216,31 +215,6 @@ fn start_in(
 
 fn entropy() -> Result<Entropy, StartError> {
     Entropy::from_system().map_err(|error| StartError::System("get random octets", error))
-}
-
-/// What only root may be able to read. It is read before root's rights are given up.
-struct Secrets {
-    certificates: Option<InForce>,
-    symmetric: Option<Keys>,
-    antp: Option<antp::Loaded>,
-    seals: Option<SealKeys>,
-    master: Option<Master>,
-}
-
-impl Secrets {
-    fn read(config: &Config) -> Result<Self, ConfigError> {
-        let symmetric = config.symmetric.as_ref();
-        Ok(Secrets {
-            seals: preflight::load_seal(config)?,
-            master: preflight::load_master(config)?,
-            certificates: config
-                .exchange()
-                .map(|exchange| certificates::load(config, exchange))
-                .transpose()?,
-            symmetric: symmetric.map(|symmetric| preflight::load_symmetric(config, symmetric)).transpose()?,
-            antp: config.antp.as_ref().map(|antp| antp::load(config, antp)).transpose()?,
-        })
-    }
 }
 
 /// Becomes `user`, who has a state directory then if one is needed.

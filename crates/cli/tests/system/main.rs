@@ -34,6 +34,7 @@ mod neighbours;
 mod ntpsec;
 mod operator;
 mod others;
+mod outputs;
 mod pages;
 mod passing;
 mod probes;

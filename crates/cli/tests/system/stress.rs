@@ -200,7 +200,7 @@ fn report_that_cannot_be_written_is_told_before_anything_is_sent() {
     let address = server.address().to_string();
     let output = authentick(["stress", &address, "100", "1", "/no/such/folder/report.txt"]);
     assert_eq!(output.status.code(), Some(78), "{}", text(&output));
-    assert!(text(&output).contains("cannot write /no/such/folder/report.txt"), "{}", text(&output));
+    assert!(text(&output).contains("REPORT /no/such/folder/report.txt: cannot write"), "{}", text(&output));
     assert_eq!(server.counts().received, 0);
 }
 

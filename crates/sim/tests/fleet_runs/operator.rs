@@ -164,7 +164,13 @@ impl Command {
         let kept = match seen.node.take_over(&without) {
             Ok(kept) => kept,
             Err(Why::Waiting(_) | Why::NotClaimed) => return Ok(false),
-            Err(why @ (Why::Claimed(..) | Why::Strangers(_) | Why::Nothing | Why::TooManyRevoked(_))) => {
+            Err(
+                why @ (Why::Claimed(..)
+                | Why::Doubled(_)
+                | Why::Strangers(_)
+                | Why::Nothing
+                | Why::TooManyRevoked(_)),
+            ) => {
                 scene.say(format_args!("{} does not take over: {why}", host.name()));
                 return Ok(true);
             }
