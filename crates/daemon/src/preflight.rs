@@ -321,7 +321,6 @@ mod tests {
             ("127.255.255.255:123", Some("broadcast")),
             ("224.0.1.1:123", Some("multicast")),
             ("[ff02::101]:123", Some("multicast")),
-            ("[::ffff:224.0.1.1]:123", Some("multicast")),
             ("127.0.0.1:123", None),
             ("0.0.0.0:123", None),
             ("[::]:123", None),

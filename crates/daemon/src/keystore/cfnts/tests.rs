@@ -129,11 +129,15 @@ impl Site {
 
     /// Whether its disk refuses to be written to.
     fn block(&self, is_blocked: bool) {
-        let new = self.folder.path().join("state/cfnts-cookie-keys.new");
-        match is_blocked {
-            true => std::fs::create_dir(new).unwrap(),
-            false => std::fs::remove_dir(new).unwrap(),
-        }
+        let state = self.folder.path().join("state");
+        // Root may write whatever the mode is, but to no folder that cannot be changed.
+        let [program, mode] = match (authentick_net::privilege::is_root(), is_blocked) {
+            (true, true) => ["chattr", "+i"],
+            (true, false) => ["chattr", "-i"],
+            (false, true) => ["chmod", "500"],
+            (false, false) => ["chmod", "700"],
+        };
+        assert!(std::process::Command::new(program).arg(mode).arg(state).status().unwrap().success());
     }
 }
 
