@@ -40,7 +40,7 @@ impl Collector for NodeMetrics {
         let shared = &*self.0;
         let mut page = Page { encoder: &mut encoder };
         if !shared.workers.is_empty() {
-            page.packets(&Totals::of(&shared.workers))?;
+            page.packets(&Totals::of(&shared.workers), shared.antp.is_some())?;
         }
         page.addresses(shared)?;
         page.refusals()?;
@@ -120,12 +120,16 @@ impl Page<'_, '_> {
         Ok(())
     }
 
-    fn packets(&mut self, totals: &Totals) -> fmt::Result {
+    /// `has_antp`: otherwise outcomes of ANTP are left out, unless one has a count.
+    fn packets(&mut self, totals: &Totals, has_antp: bool) -> fmt::Result {
         self.counter("ntp_server_received_packets", "Datagrams received", totals.received)?;
         let help = "Datagrams by what became of them; they add up to those received";
         let values =
             Outcome::ALL.iter().map(|&outcome| ([("outcome", outcome.label())], totals.of_outcome(outcome)));
-        self.counters("ntp_server_packets", help, values)?;
+        let is_shown = |([(_, label)], count): &([(&str, &str); 1], u64)| {
+            has_antp || *count > 0 || !label.starts_with("antp_")
+        };
+        self.counters("ntp_server_packets", help, values.filter(is_shown))?;
         let help = "Responses that the kernel refused to send";
         self.counter("ntp_server_response_send_errors", help, totals.send_failures)?;
         let help = "Responses dropped because the send buffer had no room; also counted as send errors";
