@@ -28,6 +28,7 @@ const NOTICE: &str = "lines like this one were left out";
 pub(crate) fn start(level: LevelFilter) {
     let is_journal = is_journal();
     builder(level).format(move |out, record| write_text(out, record, 0, is_journal)).init();
+    warn_of_filter();
 }
 
 /// How long the end of a server waits for the reader of its log.
@@ -102,6 +103,32 @@ pub(crate) fn start_for_months(format: LogFormat) {
             }
         })
         .init();
+    warn_of_filter();
+}
+
+/// Logs a warning if `RUST_LOG` has a part without effect.
+fn warn_of_filter() {
+    let filter = std::env::var("RUST_LOG").unwrap_or_default();
+    if let Some(part) = idle_part(&filter) {
+        log::warn!(
+            "RUST_LOG = {filter:?}: without effect: expected a level in place of {part:?}; write error, warn, info or \
+             debug, or MODULE=LEVEL"
+        );
+    }
+}
+
+/// The first part of a filter that sets no level of a module that there is.
+fn idle_part(filter: &str) -> Option<&str> {
+    let is_level = |text: &str| text.trim().parse::<LevelFilter>().is_ok();
+    let is_module = |text: &str| {
+        let name = text.trim().split("::").next().unwrap_or_default();
+        name.starts_with("authentick") || ["rustls", "mio", "hyper", "tokio"].contains(&name)
+    };
+    let directives = filter.split('/').next().unwrap_or_default();
+    directives.split(',').filter(|part| !part.trim().is_empty()).find(|part| match part.split_once('=') {
+        Some((_, level)) => !is_level(level),
+        None => !is_level(part) && !is_module(part),
+    })
 }
 
 /// Tells what was left out and is followed by nothing like it. To be called now and then.
@@ -181,4 +208,28 @@ fn write_json(out: &mut Formatter, record: &Record<'_>, left_out: u64, is_journa
     let line = serde_json::to_string(&JsonLine { time, level, message: &message, left_out })?;
     let prefix = if is_journal { prefix(record.level()) } else { "" };
     writeln!(out, "{prefix}{}", escaped(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_of_a_filter_without_effect_is_found() {
+        for (filter, expected) in [
+            ("", None),
+            ("debug", None),
+            ("WARN", None),
+            ("info,rustls=warn", None),
+            ("authentick_daemon=debug,off", None),
+            ("authentick_daemon", None),
+            ("info/text", None),
+            ("blah", Some("blah")),
+            ("info,blah", Some("blah")),
+            ("rustls=loud", Some("rustls=loud")),
+            ("5", Some("5")),
+        ] {
+            assert_eq!(idle_part(filter), expected, "{filter}");
+        }
+    }
 }
