@@ -50,11 +50,34 @@ pub enum Unreadable {
     #[error("not a file")]
     NotAFile,
     /// Others have rights on it that they must not have; its mode.
-    #[error("mode {0:o} lets others than its owner and group at the key")]
+    #[error("mode {mode:o} {problem}", mode = .0, problem = describe_mode(*.0))]
     Mode(u32),
     /// It is longer than such files are; its octets.
     #[error("{0} octets are too many")]
     Size(u64),
+}
+
+/// What is wrong with a mode, the worst first.
+const fn describe_mode(mode: u32) -> &'static str {
+    match (mode & 0o007, mode & 0o030) {
+        (1.., _) => "gives every user access to the key",
+        (0, 1..) => "lets its group change or run the file; it may only read it",
+        (0, 0) => "lets its group read the key",
+    }
+}
+
+/// How a file is closed to others: by `command`, unless it is on a file system that takes no change, as secrets of
+/// Compose and Swarm are.
+pub fn close(path: &Path, command: &str) -> String {
+    let is_read_only = rustix::fs::statvfs(path)
+        .is_ok_and(|system| system.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
+    match is_read_only || path.starts_with("/run/secrets") {
+        true => {
+            "write mode: 0440 where the secret is mounted (Compose, Swarm), or defaultMode: 0440 (Kubernetes)"
+                .to_owned()
+        }
+        false => format!("run: {command}"),
+    }
 }
 
 impl Unreadable {
@@ -205,6 +228,24 @@ mod tests {
             read_named(Path::new("/dev/zero"), Secrecy::Public, 100),
             Err(Unreadable::Size(101))
         ));
+    }
+
+    #[test]
+    fn message_of_a_mode_names_its_worst_mistake() {
+        for (mode, part) in [
+            (0o644, "mode 644 gives every user access"),
+            (0o666, "gives every user"),
+            (0o660, "mode 660 lets its group change"),
+            (0o650, "lets its group change or run"),
+            (0o640, "lets its group read"),
+        ] {
+            let message = Unreadable::Mode(mode).to_string();
+            assert!(message.contains(part), "{message}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(close(folder.path(), "chmod 640 file"), "run: chmod 640 file");
+        // No mode of a secret of Compose or Swarm can be changed where it is mounted.
+        assert!(close(Path::new("/run/secrets/key"), "chmod").contains("mode: 0440"));
     }
 
     #[test]

@@ -147,7 +147,9 @@ fn digest_of<'a>(files: impl IntoIterator<Item = &'a Result<Zeroizing<Vec<u8>>, 
 
 /// How a file becomes readable for a user.
 pub(crate) fn let_read(user: &str, path: &dyn fmt::Display) -> String {
-    format!("let {user} read it (chgrp {user} {path}; chmod 640 {path}) and enter its directories")
+    format!(
+        "let {user} read it (chgrp \"$(id -gn {user})\" {path}; chmod 640 {path}) and enter its directories"
+    )
 }
 
 /// A file with certificates or a key that the configuration names.
@@ -200,7 +202,13 @@ impl<'a> PemFile<'a> {
                 }
                 Unreadable::Mode(_) => {
                     let others = "if others may have read it, make another key";
-                    self.wrong(&error, format!("run: chmod 640 {path}, or 600; {others}"))
+                    let remedy = guarded::close(self.path, &format!("chmod 640 {path}"));
+                    self.wrong(&error, format!("{remedy}; {others}"))
+                }
+                Unreadable::Io(_) if self.is_handed_over && error.is_permission() => {
+                    let user = privilege::acting_user();
+                    let group = "the directory's group is that of the hand-over's files";
+                    self.wrong(problem, format!("{HAND_OVER_AGAIN}, with server.user = \"{user}\"; {group}"))
                 }
                 Unreadable::NotAFile | Unreadable::Size(_) => self.wrong(problem, "name a PEM file"),
                 Unreadable::Io(_) if error.is_missing() => self.wrong(problem, "name a file that exists"),

@@ -276,8 +276,8 @@ impl fmt::Display for Caution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Caution::KeyedDigest => {
-                "a digest of key and packet is not a MAC: MD5 is broken, and without the key a packet and its tag can \
-                 be extended; RFC 8573 replaces it with AES-CMAC"
+                "a digest of key and packet is not a MAC: without the key, a packet and its tag can be extended; RFC \
+                 8573 replaces it with AES-CMAC"
             }
             Caution::Nonce => {
                 "it needs a nonce in an extension field of our own, which no other server knows; nonces are random, \

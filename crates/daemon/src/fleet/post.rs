@@ -202,7 +202,12 @@ impl Post {
             if told.get(place) != Some(why) {
                 self.counters.strange.count();
                 if self.lines.take(now, 1.0) {
-                    log::error!("memcached {}: {}: {why}", self.counters.server, what(place));
+                    log::error!(
+                        "memcached {}: {}: {why}; give all members the same fleet.seal-key and fleet.id, or find out \
+                         what else writes there",
+                        self.counters.server,
+                        what(place)
+                    );
                 }
             }
         }

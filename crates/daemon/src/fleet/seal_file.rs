@@ -99,6 +99,9 @@ impl fmt::Display for Step {
     }
 }
 
+/// What is said of a file whose first line has another version.
+const OTHER_VERSION: &str = "it was written by another version of authentick";
+
 /// Why a file of seal keys was not read or not changed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -128,11 +131,12 @@ impl SealFileError {
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
-            SealFileError::Unreadable(path, error) => {
-                let path = path.display();
+            SealFileError::Unreadable(file, error) => {
+                let path = file.display();
                 match error {
                     Unreadable::Mode(_) => format!(
-                        "run: chmod 600 {path}; if others may have read it: authentick keys seal rotate --file {path}"
+                        "{}; if others may have read it: authentick keys seal rotate --file {path}",
+                        guarded::close(file, &format!("chmod 600 {path}"))
                     ),
                     Unreadable::NotAFile | Unreadable::Size(_) => "name a file of seal keys".to_owned(),
                     Unreadable::Io(_) if error.is_missing() => format!(
@@ -152,6 +156,11 @@ impl SealFileError {
                 format!("find out who put it there, and remove {}", path.display())
             }
             SealFileError::Held(..) => "let it go on or end it, and try again".to_owned(),
+            SealFileError::Line(path, _, OTHER_VERSION) => format!(
+                "run the version of authentick that wrote {}, or restore the copy from before its upgrade; the file is \
+                 good",
+                path.display()
+            ),
             SealFileError::Line(path, ..) => format!(
                 "copy it from a node that has it whole; if none has, remove it, and copy to all what this makes: \
                  authentick keys seal generate --file {}",
@@ -326,7 +335,11 @@ fn parse(text: &[u8]) -> Result<SealFile, (usize, &'static str)> {
         let wrong = |problem| (index + 1, problem);
         if index == 0 {
             if line != MAGIC.as_bytes() {
-                return Err(wrong("the file does not begin with its kind and version"));
+                let kind = MAGIC.rsplit_once(' ').map_or(MAGIC, |(kind, _)| kind);
+                return Err(wrong(match line.starts_with(kind.as_bytes()) {
+                    true => OTHER_VERSION,
+                    false => "the file does not begin with its kind and version",
+                }));
             }
             continue;
         }

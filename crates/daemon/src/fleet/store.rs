@@ -159,7 +159,11 @@ impl<K: FleetKind> FleetStore<K> {
             Heard::Refused(clash) => {
                 let remedy = match clash {
                     Clash::Lineage => self.keep_one(),
-                    Clash::Fleet | Clash::Document | Clash::Key(_) | Clash::TooManyRevoked(_) => {
+                    Clash::Fleet => {
+                        "give each fleet a seal key and a fleet.id of its own, or name its own memcached"
+                            .to_owned()
+                    }
+                    Clash::Document | Clash::Key(_) | Clash::TooManyRevoked(_) => {
                         format!(
                             "stop the host that also writes the keys of this fleet ({CLIENTS_OF_MEMCACHED})"
                         )

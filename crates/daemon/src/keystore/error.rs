@@ -11,7 +11,7 @@ use authentick_proto::keyset::KeySet;
 use thiserror::Error;
 
 use super::KeyKind;
-use crate::guarded::Unreadable;
+use crate::guarded::{self, Unreadable};
 use crate::identity::let_read;
 
 /// Why keys could not be read or written.
@@ -38,6 +38,9 @@ pub enum StoreError {
     /// What is stored there are not keys of the kind: the line, and what is wrong with it.
     #[error("{0}: line {1}: {2}")]
     Line(String, usize, &'static str),
+    /// What is stored there is of another version of the format.
+    #[error("{0}: line 1: it was written by another version of authentick")]
+    Version(String),
     /// The keys that are stored there make no set.
     #[error("{0}: {1}")]
     Set(String, KeySetError),
@@ -106,7 +109,7 @@ impl StoreError {
             },
             StoreError::Mode(path, _) => {
                 let mode = if path.is_dir() { "700" } else { "600" };
-                format!("run: chmod {mode} {}", path.display())
+                guarded::close(path, &format!("chmod {mode} {}", path.display()))
             }
             StoreError::NotADirectory(path) => format!("name a directory, or remove {}", path.display()),
             StoreError::NotOurs(path, _) => {
@@ -116,6 +119,10 @@ impl StoreError {
             StoreError::Unsafe(path, _) => format!(
                 "make it: install -d -m 700 -o USER {}, with the user that the server runs as",
                 path.display()
+            ),
+            StoreError::Version(place) => format!(
+                "run the version of authentick that wrote {place}, or restore the copy from before its upgrade; the \
+                 file is good"
             ),
             StoreError::Line(place, ..) | StoreError::Set(place, _) => {
                 format!("restore {place} from a copy, or remove it: clients then exchange keys anew")
@@ -136,7 +143,9 @@ impl StoreError {
                  nts.cookie-keys.master-key and restart them: clients then exchange keys anew"
                     .to_owned()
             }
-            StoreError::Master(path, Unreadable::Mode(_)) => format!("run: chmod 600 {}", path.display()),
+            StoreError::Master(path, Unreadable::Mode(_)) => {
+                guarded::close(path, &format!("chmod 600 {}", path.display()))
+            }
             StoreError::Master(_, Unreadable::NotAFile | Unreadable::Size(_)) | StoreError::ShortMaster(..) => {
                 "name the file that is cookie_key_file to CFNTS, or 16 random octets in a file".to_owned()
             }
@@ -146,8 +155,15 @@ impl StoreError {
                     .to_owned(),
                 _ => let_read(&privilege::acting_user(), &path.display()),
             },
-            StoreError::Nothing(place) => format!("run: {} generate", command(place)),
-            StoreError::Full(_) => "rotate them instead".to_owned(),
+            StoreError::Nothing(place) => format!(
+                "run: {} generate; a new member of a fleet that has keys takes them when its server starts",
+                command(place)
+            ),
+            StoreError::Full(place) => format!(
+                "they are used as they are; to replace the current one, run: {0} rotate (in a fleet: {0} rotate --now, \
+                 on the node that writes)",
+                command(place)
+            ),
             StoreError::NothingToDerive(place) => {
                 format!("copy it from another host; on the first one run: {} generate", command(place))
             }

@@ -57,6 +57,11 @@ impl<'t> Lines<'t> {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             match (index, &words[..]) {
                 (0, _) if line == magic => {}
+                (0, [kind, version])
+                    if magic.starts_with(&format!("{kind} ")) && version.parse::<u32>().is_ok() =>
+                {
+                    return Err(StoreError::Version(place.to_owned()));
+                }
                 (0, _) => {
                     return Err(lines.wrong(number, "the file does not begin with its kind and version"));
                 }

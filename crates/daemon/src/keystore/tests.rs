@@ -108,3 +108,18 @@ fn keys_that_a_store_has_lost_come_back_from_whoever_has_them_in_force() {
     let restored = store.load().unwrap().unwrap();
     assert_eq!((restored.version, ids(&restored.keys)), (version, ids(&held.keys)));
 }
+
+#[test]
+fn file_of_another_version_is_good_and_not_to_be_removed() {
+    let of_version = |version: u32| format!("authentick-cookie-keys {version}\n");
+    for (text, is_of_another) in [
+        (of_version(2), true),
+        (of_version(17), true),
+        (of_version(1), false),
+        ("keys 2\n".to_owned(), false),
+    ] {
+        let error = lines::parse::<KeySet>("/state/cookie-keys", text.as_bytes()).unwrap_err();
+        assert_eq!(matches!(error, StoreError::Version(_)), is_of_another, "{text}: {error}");
+        assert_eq!(error.remedy().contains("remove it"), !is_of_another, "{text}: {}", error.remedy());
+    }
+}

@@ -72,7 +72,7 @@ impl KeyFileError {
                 io::ErrorKind::StorageFull => "make room on that disk".to_owned(),
                 _ => format!("see that {} can be read and written", path.display()),
             },
-            KeyFileError::Mode(path, _) => format!("run: chmod 600 {}", path.display()),
+            KeyFileError::Mode(path, _) => guarded::close(path, &format!("chmod 600 {}", path.display())),
             KeyFileError::NotAFile(_) => "name a file with keys".to_owned(),
             KeyFileError::NotOurs(path, _) => {
                 format!("find out who put it there, and remove {}", path.display())

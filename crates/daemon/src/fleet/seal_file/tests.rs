@@ -85,7 +85,6 @@ fn mistakes_are_named_with_line_and_remedy() {
     let change = |from: &str, to: &str| text(&[good.replace(from, to)]);
     for (text, number, problem) in [
         (String::new(), 1, "does not begin with its kind and version"),
-        (MAGIC.replace('1', "2"), 1, "does not begin"),
         (format!("{MAGIC}\n"), 2, "there is no key"),
         (format!("{MAGIC}\n\n{good}"), 2, "not a word, a time and a key"),
         (change("key", "current"), 2, "not a word, a time and a key"),
@@ -111,6 +110,13 @@ fn mistakes_are_named_with_line_and_remedy() {
         assert!(remedy.contains("copy it from a node") && remedy.contains("keys seal generate"), "{remedy}");
         assert!(!error.is_permission() && !error.is_held());
     }
+    folder.write(MAGIC.replace('1', "2"), 0o600);
+    let error = folder.error();
+    assert!(
+        error.to_string().ends_with("line 1: it was written by another version of authentick"),
+        "{error}"
+    );
+    assert!(error.remedy().contains("the file is good") && !error.remedy().contains("remove"), "{error}");
     folder.write([text(&[]).as_bytes(), b"key \xff\n"].concat(), 0o600);
     assert!(folder.error().to_string().ends_with("line 2: it is not text"));
     folder.write(vec![b'a'; FILE_SIZE_MAX as usize + 1], 0o600);
