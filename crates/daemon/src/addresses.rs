@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use authentick_net::udp;
 
 use crate::config::{Config, ListenAddress, listen};
+use crate::warnings::Warning;
 
 /// The keys of a configuration whose addresses are looked for.
 const KEYS: [&str; 2] = ["server.listen", "nts.ke-listen"];
@@ -93,12 +94,12 @@ fn named(config: &Config) -> [(&'static str, &[ListenAddress]); 2] {
     [(KEYS[0], &config.listen), (KEYS[1], ke)]
 }
 
-/// What is worth knowing of the addresses of a configuration, on any host.
-pub(crate) fn remarks(config: &Config) -> Vec<String> {
-    named(config).into_iter().flat_map(|(key, addresses)| listen::remarks(key, addresses)).collect()
+/// The warnings of the addresses of a configuration, on any host.
+pub(crate) fn warnings(config: &Config) -> Vec<Warning> {
+    named(config).into_iter().flat_map(|(key, addresses)| listen::warnings(key, addresses)).collect()
 }
 
-/// The same of those that no interface has now.
+/// Remarks on addresses that no interface has now. A server that starts has them from [`ServedAddresses::new`].
 pub(crate) fn remarks_on_missing(config: &Config) -> Vec<String> {
     let is_there =
         |address: &ListenAddress| address.is_wildcard() || address.resolve().is_ok_and(udp::is_local);

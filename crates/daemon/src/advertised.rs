@@ -138,15 +138,6 @@ fn terms(servers: &[Server], algorithms: &[Algorithm]) -> Terms {
     Terms { ntp_servers, algorithms: algorithms.to_vec() }
 }
 
-/// Warns of terms that some clients cannot accept.
-pub(crate) fn warn(exchange: &KeyExchange) {
-    if !exchange.algorithms.contains(&Algorithm::SivCmac256) {
-        log::warn!(
-            "nts.aeads lacks 15, which RFC 8915 section 5.1 demands of every server: some clients have no other"
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

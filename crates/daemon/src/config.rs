@@ -21,9 +21,12 @@ pub(crate) mod listen;
 mod manual;
 mod metrics;
 mod nts;
+pub(crate) mod prefixes;
 mod raw;
+mod schema;
 mod server;
 mod symmetric;
+mod syntax;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -34,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use authentick_proto::prefix::PrefixSet;
+use authentick_proto::prefix::{Prefix, PrefixSet};
 use authentick_proto::server::limit::Rate;
 use thiserror::Error;
 
@@ -75,6 +78,8 @@ pub struct Config {
     pub engine: EngineKind,
     /// What vouches for the time.
     pub reference: Reference,
+    /// The name that its identifier is, where that is not an address.
+    pub reference_name: Option<String>,
     /// Where leap seconds are listed; absent where something else says when they come.
     pub leap_seconds: Option<LeapFile>,
     /// The directory that was named for cookie keys and other state.
@@ -87,6 +92,12 @@ pub struct Config {
     pub contain: bool,
     /// Which clients may ask: those of `server.allow` that are not of `server.deny`.
     pub allow: PrefixSet,
+    /// The prefixes of `server.allow`.
+    pub allowed: Vec<Prefix>,
+    /// The prefixes of `server.deny`.
+    pub denied: Vec<Prefix>,
+    /// Keys of bursts, with their values, where no rate limits what they would allow at once.
+    pub idle_bursts: Vec<(&'static str, i64)>,
     /// Whether refused clients get a kiss.
     pub kiss: bool,
     /// Whether interleaved mode is offered.
@@ -105,6 +116,8 @@ pub struct Config {
     pub metrics: Option<Metrics>,
     /// Where probes are answered apart from metrics; absent: nowhere.
     pub health: Option<ListenAddress>,
+    /// Files of `conf.d` whose names do not end in `.toml`, which are not read.
+    pub skipped: Vec<PathBuf>,
     /// The file that all this came from, for messages.
     pub file: PathBuf,
     /// Which file each key came from.
@@ -117,6 +130,8 @@ pub struct Config {
 pub struct ConfigError {
     /// The file in which the mistake is.
     pub file: PathBuf,
+    /// The line in it, if one is known.
+    pub line: Option<usize>,
     /// The key, with its table, such as `server.listen`; empty if the file as a whole is meant.
     pub key: String,
     /// The value that is wrong; empty if there is none.
@@ -125,6 +140,8 @@ pub struct ConfigError {
     pub problem: String,
     /// What to do.
     pub remedy: String,
+    /// Whether the value is in no file.
+    pub is_default: bool,
     /// Whether a permission is missing.
     pub is_permission: bool,
     /// Whether it is no mistake, but a state of the host that may pass.
@@ -142,21 +159,25 @@ impl ConfigError {
     ) -> Self {
         ConfigError {
             file: file.to_owned(),
+            line: None,
             key: key.to_owned(),
             value: value.to_string(),
             problem: problem.to_string(),
             remedy: remedy.to_string(),
+            is_default: false,
             is_permission: false,
             is_passing: false,
         }
     }
 
-    /// Key and value as a message begins with them; nothing if the file as a whole is meant.
+    /// Line, key and value as a message begins with them, as far as they are known.
     fn place(&self) -> String {
+        let line = self.line.map_or_else(String::new, |line| format!("line {line}: "));
+        let default = if self.is_default { " (the default)" } else { "" };
         match (self.key.is_empty(), self.value.is_empty()) {
-            (true, _) => String::new(),
-            (false, true) => format!("{}: ", self.key),
-            (false, false) => format!("{} = {:?}: ", self.key, self.value),
+            (true, _) => line,
+            (false, true) => format!("{line}{}: ", self.key),
+            (false, false) => format!("{line}{} = {:?}{default}: ", self.key, self.value),
         }
     }
 
@@ -177,7 +198,8 @@ impl Config {
     /// # Errors
     /// The first mistake in them.
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
-        Config::resolve(file, &Sources::read(file)?, &|name| std::env::var(name))
+        let config = Config::resolve(file, &Sources::read(file)?, &|name| std::env::var(name))?;
+        Ok(Config { skipped: fragments::skipped(file), ..config })
     }
 
     /// Resolves `text`; `file` is where it came from, for messages. Variables are those of this process.

@@ -223,15 +223,6 @@ impl LeapKeeper {
 const REMEDY: &str =
     "upgrade the package tzdata, or have server.leap-seconds name a list that is kept up to date";
 
-/// Checks the list that a configuration names.
-///
-/// # Errors
-/// If it is not whole.
-pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
-    let Some(file) = config.leap_seconds.as_ref().filter(|file| file.is_named) else { return Ok(()) };
-    LeapSeconds::read(&file.path).map(drop).map_err(|error| wrong(config, file, error))
-}
-
 fn wrong(config: &Config, file: &LeapFile, error: LeapError) -> ConfigError {
     let is_permission = matches!(&error, LeapError::Io(error) if error.is_permission());
     let is_passing = matches!(&error, LeapError::Io(error) if error.may_pass());

@@ -44,6 +44,7 @@ mod shared;
 mod supervisor;
 pub mod symmetric;
 mod validity;
+mod warnings;
 mod watch;
 mod worker;
 

@@ -33,8 +33,8 @@ use tokio::sync::oneshot;
 
 pub use self::ended::Ended;
 use self::secrets::Secrets;
-use crate::addresses::{self, ServedAddresses};
-use crate::advertised::{self, Advertiser};
+use crate::addresses::ServedAddresses;
+use crate::advertised::Advertiser;
 use crate::antp::{AntpState, ExchangeWorker};
 use crate::background;
 use crate::bind::Ports;
@@ -63,6 +63,7 @@ use crate::shared::{ExchangeState, NtsState, Shared};
 use crate::supervisor::{Command, Kept, Supervisor};
 use crate::symmetric::keeper::{self, Keeper};
 use crate::validity;
+use crate::warnings;
 use crate::watch::Watch;
 use crate::worker::{PATIENCE, PacketWorker};
 
@@ -158,10 +159,10 @@ fn start_in(
     let layout = Layout::of(config)?;
     let secrets = Secrets::read(config)?;
     let upstream = names.upstream(config);
+    let known = upstream.as_ref().map_or(&[][..], ServerAddresses::known);
     preflight::check_listen(config)?;
-    preflight::check_reference(config, upstream.as_ref().map_or(&[], ServerAddresses::known))?;
-    preflight::warn_of_strangers(config);
-    addresses::remarks(config).iter().for_each(|remark| log::warn!("{remark}"));
+    preflight::check_reference(config, known)?;
+    warnings::log(config, &warnings::of(config, known));
     let user = identity::server_user(config)?;
     let ports = Ports::open(config, layout.worker_count, layout.ke_worker_count, manager)?;
     if let Some(shortage) = ports.send_buffer().and_then(send_buffer::shortage) {
@@ -261,7 +262,6 @@ fn take_up(
     if let Some(settings) = &config.nts {
         let exchange = config.exchange().zip(secrets.certificates).map(|(exchange, certificates)| {
             certificates.warn();
-            advertised::warn(exchange);
             ExchangeState::new(certificates, Advertiser::new(exchange, &addresses.of_time()))
         });
         let rotator = Rotator::<KeySet>::of(&settings.keys, stores, config, clock, &mut entropy)?;
@@ -316,6 +316,12 @@ impl Running {
     #[must_use]
     pub fn ke_addresses(&self) -> &[SocketAddr] {
         &self.ke_addresses
+    }
+
+    /// Whether key exchanges can be answered: there are cookie keys.
+    #[must_use]
+    pub fn has_cookie_keys(&self) -> bool {
+        self.shared.nts.as_ref().is_some_and(|nts| nts.keys.keys.load().is_some())
     }
 
     /// Where metrics are shown; `None` too while their port is taken.

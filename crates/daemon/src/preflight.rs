@@ -4,6 +4,7 @@
 //! of them as that user. So `serve --check` goes through both: it becomes that user on the way.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Instant;
 
 use authentick_crypto::Entropy;
 use authentick_fleet::seal::SealKeys;
@@ -17,20 +18,23 @@ use crate::addresses;
 use crate::antp;
 use crate::background;
 use crate::certificates::{self, Served};
-use crate::config::{Config, ConfigError, ListenAddress, NextKey, Reference, RotatingKeys, Symmetric};
+use crate::config::{
+    Config, ConfigError, Endpoint, ListenAddress, NextKey, Reference, RotatingKeys, Symmetric,
+};
 use crate::fleet::seal_file::SealFile;
 use crate::guarded;
 use crate::hand_over;
 use crate::identity::{self, PemFile, let_read, server_user};
 use crate::keystore::{KeyKind, Master, StoreError, Stores};
 use crate::layout::Layout;
-use crate::leap;
+use crate::leap::LeapKeeper;
 use crate::names::ServerAddresses;
 use crate::reference;
 use crate::rotator::first_of_derived;
 use crate::send_buffer;
 use crate::symmetric::{Keys, keeper};
 use crate::validity;
+use crate::warnings::{self, Warning};
 
 /// Checks what can be checked without opening a port or changing a file. If the process is root, it is afterwards the
 /// user that the server would become, for good.
@@ -46,12 +50,10 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
     {
         log::warn!("{shortage}");
     }
-    try_reference(config)?;
-    try_names(config);
-    warn_of_strangers(config);
-    let remarks = addresses::remarks(config).into_iter().chain(addresses::remarks_on_missing(config));
-    remarks.for_each(|remark| log::warn!("{remark}"));
-    leap::check(config)?;
+    check_clock(config)?;
+    check_names(config);
+    addresses::remarks_on_missing(config).iter().for_each(|remark| log::warn!("{remark}"));
+    LeapKeeper::start(config, Instant::now())?;
     if let Some(exchange) = config.exchange() {
         let in_force = certificates::load(config, exchange)?;
         for (pair, certificate) in exchange.certificates.iter().zip(in_force.certificates()) {
@@ -189,50 +191,45 @@ pub(crate) const fn needs_directory(config: &Config) -> bool {
     config.nts.is_some() || config.symmetric.is_some() || config.antp.is_some()
 }
 
-/// Asks the upstream, and says what the NTP pool and clients would make of the reference.
+/// Looks at the clock as the start does, and logs the warnings of the configuration.
 ///
 /// # Errors
-/// If it is the server itself.
-fn try_reference(config: &Config) -> Result<(), ConfigError> {
-    match &config.reference {
-        Reference::Upstream(name) => {
-            match (ServerAddresses::look_up(name), Entropy::from_system()) {
-                (Ok(addresses), Ok(mut entropy)) => {
-                    check_reference(config, addresses.known())?;
-                    reference::try_upstream(name, addresses.known(), &mut entropy);
-                }
-                // Not a mistake for good: a host has no resolver before it has a network.
-                (Err(error), _) | (_, Err(error)) => {
-                    log::warn!("server.reference.upstream: the address of {name} is not found: {error}");
-                }
-            }
-        }
-        Reference::Kernel { stratum, .. } | Reference::Asserted { stratum, .. } => {
-            reference::distant(*stratum, &config.reference).iter().for_each(|words| log::warn!("{words}"));
-        }
+/// If the upstream is the server itself.
+fn check_clock(config: &Config) -> Result<(), ConfigError> {
+    let upstream = match &config.reference {
+        Reference::Upstream(server) => look_up(config, "server.reference.upstream", server),
+        Reference::Asserted { .. } | Reference::Kernel { .. } => None,
+    };
+    let known = upstream.as_ref().map_or(&[][..], ServerAddresses::known);
+    check_reference(config, known)?;
+    warnings::log(config, &warnings::of(config, known));
+    match Entropy::from_system() {
+        Ok(entropy) => reference::check(&config.reference, upstream, entropy),
+        Err(error) => log::warn!(
+            "server.reference: the clock was not checked: no random octets: {error}; allow getrandom(2)"
+        ),
     }
     Ok(())
 }
 
-/// Says which names of memcached servers are not known now.
-fn try_names(config: &Config) {
+/// Warns of names of memcached servers that have no address now.
+fn check_names(config: &Config) {
+    let of_cfnts = config.cfnts().map(|cfnts| &cfnts.server);
     for server in config.memcached_servers() {
-        if let Err(error) = ServerAddresses::look_up(server) {
-            log::warn!(
-                "memcached {server}: name lookup failed: {error}; check the name, and that this host's resolver works"
-            );
-        }
+        let key = if of_cfnts == Some(server) { "nts.cookie-keys.server" } else { "fleet.servers" };
+        look_up(config, key, server);
     }
 }
 
-/// Says what strangers who watch a server take for a fault.
-pub(crate) fn warn_of_strangers(config: &Config) {
-    if config.kiss {
-        log::warn!(
-            "server.refusal = \"kiss\": the NTP pool's monitors count a kiss as a fault of the server; leave it out if \
-             this server is in the pool"
-        );
-    }
+/// The addresses of a server of `key`. That there are none now is warned of: a host has no resolver before it has a
+/// network.
+fn look_up(config: &Config, key: &str, server: &Endpoint) -> Option<ServerAddresses> {
+    let warn = |error| {
+        let consequence = format!("name lookup failed: {error}");
+        let remedy = "check the name, and that this host's resolver works, or write an address";
+        warnings::log(config, &[Warning::new(key, server, consequence, remedy)]);
+    };
+    ServerAddresses::look_up(server).map_err(warn).ok()
 }
 
 /// Refuses addresses to listen on that no request is answered at.

@@ -15,12 +15,13 @@ use authentick_wire::header::{Leap, ReferenceId};
 use authentick_wire::time::{NtpShort, NtpSpan, NtpTime};
 use thiserror::Error;
 
-use self::upstream::{Answer, Trust};
+use self::upstream::Trust;
 use crate::clock::{HostClock, SystemClock};
 use crate::config::{Endpoint, ListenAddress, Reference};
 use crate::leap::LeapSeconds;
 use crate::names::ServerAddresses;
 use crate::preflight::is_same;
+use crate::warnings::Warning;
 
 /// From this stratum on, the NTP pool's monitors score a server down, and clients prefer others.
 const STRATUM_DISTANT: u8 = 8;
@@ -33,10 +34,10 @@ const NAME_PATIENCE: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 enum Lost {
     /// The kernel says so.
-    #[error("the kernel says that this host's clock is not synchronised")]
+    #[error("the kernel reports this host's clock as unsynchronised")]
     Kernel,
-    /// The kernel does not tell.
-    #[error("the kernel does not tell whether this host's clock is synchronised")]
+    /// The kernel's answer is withheld from this process.
+    #[error("this process cannot ask the kernel whether the clock is synchronised: adjtimex(2) is denied")]
     KernelSilent,
     /// The upstream has no address.
     #[error("the upstream's name has no address yet")]
@@ -60,34 +61,83 @@ enum Lost {
     Disagreement,
 }
 
-/// What to do about an upstream that does not answer.
-const SILENT_REMEDY: &str = "; see that it runs, has this port (chrony: \"port 11123\") and answers this host (chrony \
-    opens its port only with \"allow 127.0.0.1\" or the like)";
+impl Lost {
+    /// What an operator can do about it.
+    const fn remedy(self) -> &'static str {
+        match self {
+            Lost::Kernel => {
+                "start a daemon that keeps the clock (chrony with rtcsync, systemd-timesyncd), and see that it reaches \
+                 its servers"
+            }
+            Lost::KernelSilent => {
+                "allow the system call (containers deny it), or write server.reference = { upstream = \
+                 \"ADDRESS:PORT\" } with the daemon that keeps the clock"
+            }
+            Lost::Unresolved => {
+                "see that the name is right and that this host's resolver works, or write an address"
+            }
+            Lost::Silent => {
+                "see that it runs, has this port (chrony: \"port 11123\") and answers this host (chrony opens its port \
+                 only with \"allow 127.0.0.1\" or the like)"
+            }
+            Lost::Says(_) => "see that the upstream reaches its own servers (chrony: \"chronyc sources\")",
+            Lost::Offset { .. } => "name the daemon that keeps this host's clock",
+            Lost::Disagreement => {
+                "see that the upstream keeps the clock (chrony: rtcsync), and that no other program sets it"
+            }
+        }
+    }
+}
 
-/// What is to be said of a stratum that clients and the NTP pool score down.
-pub(crate) fn distant(stratum: u8, reference: &Reference) -> Option<String> {
+/// The warning of a stratum that clients and the NTP pool score down.
+pub(crate) fn distant(stratum: u8, reference: &Reference) -> Option<Warning> {
     let remedy = match reference {
         Reference::Upstream(_) => "see what the upstream takes its time from",
         Reference::Kernel { .. } => {
-            "name the daemon that keeps the clock, as in { upstream = \"127.0.0.1:11123\" }, or say the stratum, as in \
-             { kernel = true, stratum = 3 }"
+            "name the daemon that keeps the clock, as in { upstream = \"127.0.0.1:11123\" }, or write the stratum, as \
+             in { kernel = true, stratum = 3 }"
         }
-        Reference::Asserted { .. } => "say the clock's stratum",
+        Reference::Asserted { .. } => "write the clock's stratum",
     };
     (stratum >= STRATUM_DISTANT).then(|| {
-        format!(
-            "server.reference: time is served as stratum {stratum}: clients prefer other servers, and the NTP pool \
-             scores it down; {remedy}"
+        let consequence = format!(
+            "time is served as stratum {stratum}: clients prefer other servers, and the NTP pool scores it down"
+        );
+        Warning::new("server.reference", "", consequence, remedy)
+    })
+}
+
+/// The warning of an upstream on another host, with these addresses.
+pub(crate) fn elsewhere(server: &Endpoint, addresses: &[SocketAddr]) -> Option<Warning> {
+    let is_here = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
+    (!is_here).then(|| {
+        Warning::new(
+            "server.reference.upstream",
+            server,
+            "it is not loopback: it is used only while it agrees with this host's clock",
+            "run an NTP daemon on this host that follows it, and name that",
         )
     })
 }
 
-/// Asks an upstream once, and says if none of its addresses answers.
-pub(crate) fn try_upstream(name: &Endpoint, addresses: &[SocketAddr], entropy: &mut Entropy) {
-    let is_silent =
-        |address: &SocketAddr| matches!(upstream::ask(*address, entropy, &SystemClock), Answer::Silence);
-    if addresses.iter().all(is_silent) {
-        log::warn!("server.reference.upstream: {} ({name}){SILENT_REMEDY}", Lost::Silent);
+/// Looks at the clock once, as a server does when it starts, and logs what such a server would. Each of the upstream's
+/// `addresses` is asked until one answers.
+pub(crate) fn check(reference: &Reference, addresses: Option<ServerAddresses>, entropy: Entropy) {
+    let count = addresses.as_ref().map_or(0, |addresses| addresses.known().len());
+    let (clock, leaps) = (Arc::new(SystemClock), Arc::default());
+    let mut watcher = Watcher::new(reference, addresses, Vec::new(), leaps, clock, entropy);
+    let mut verdict = watcher.assess();
+    for _ in 1..count {
+        if !matches!(verdict, Err(Lost::Silent)) {
+            break;
+        }
+        watcher.trust = Trust::new();
+        verdict = watcher.assess();
+    }
+    watcher.log_change(verdict);
+    // What a clock is served as once it is synchronised is known before.
+    if let (Err(_), Reference::Kernel { stratum, .. }) = (verdict, reference) {
+        distant(*stratum, reference).iter().for_each(|warning| log::warn!("{warning}"));
     }
 }
 
@@ -123,13 +173,18 @@ impl Watcher {
         if let Reference::Asserted { stratum, .. } = reference
             && clock.kernel() == KernelClock::Unsynchronised
         {
-            log::warn!(
-                "the kernel says that this host's clock is not synchronised; it is served as stratum {stratum} \
-                 all the same, as server.reference says"
+            let warning = Warning::new(
+                "server.reference",
+                "",
+                format!(
+                    "{}, and it is served as stratum {stratum} as server.reference asserts",
+                    Lost::Kernel
+                ),
+                "see that the clock is kept, or write reference = \"kernel\"",
             );
+            log::warn!("{warning}");
         }
         if let Some(addresses) = &addresses {
-            warn_of_distance(addresses);
             addresses.wait(NAME_PATIENCE);
         }
         Watcher {
@@ -173,7 +228,7 @@ impl Watcher {
                 }
                 !is_own
             });
-            warn_of_distance(addresses);
+            elsewhere(&server, addresses.known()).iter().for_each(|warning| log::warn!("{warning}"));
             trust.hasten();
         }
         addresses.current()
@@ -181,8 +236,14 @@ impl Watcher {
 
     /// The state of the clock now. Asks a local daemon if it is time to; that takes up to half a second.
     pub(crate) fn look(&mut self) -> Snapshot {
+        let verdict = self.assess();
+        self.log_change(verdict);
+        verdict.unwrap_or_else(|_| Snapshot::unsynchronised(self.precision))
+    }
+
+    fn assess(&mut self) -> Result<Snapshot, Lost> {
         let (clock, precision) = (Arc::clone(&self.clock), self.precision);
-        let verdict = match self.reference {
+        match self.reference {
             Reference::Asserted { stratum, id } => {
                 let now = clock.now();
                 let unix_seconds = u64::try_from(now.to_unix(ERA_PIVOT).0).unwrap_or(0);
@@ -193,9 +254,7 @@ impl Watcher {
                 kernel((stratum, id), clock.kernel(), precision, clock.now())
             }
             Reference::Upstream(_) => self.ask_upstream(),
-        };
-        self.tell(verdict);
-        verdict.unwrap_or_else(|_| Snapshot::unsynchronised(precision))
+        }
     }
 
     fn ask_upstream(&mut self) -> Result<Snapshot, Lost> {
@@ -215,7 +274,7 @@ impl Watcher {
     }
 
     /// Logs a change.
-    fn tell(&mut self, verdict: Result<Snapshot, Lost>) {
+    fn log_change(&mut self, verdict: Result<Snapshot, Lost>) {
         let (lost, before) = (verdict.err(), self.told);
         // Different offsets count as the same reason.
         let kind = |lost: Option<Lost>| lost.map(|lost| std::mem::discriminant(&lost));
@@ -224,39 +283,29 @@ impl Watcher {
         }
         self.told = Some(lost);
         match (verdict, before, &self.reference) {
-            (Err(lost), _, Reference::Upstream(name)) => {
-                let remedy = if lost == Lost::Silent { SILENT_REMEDY } else { "" };
+            (Err(lost), _, reference) => {
+                let source = match reference {
+                    Reference::Upstream(name) => format!(" ({name})"),
+                    Reference::Kernel { .. } | Reference::Asserted { .. } => String::new(),
+                };
                 log::warn!(
-                    "{lost} ({name}); clients are told not to trust the time until that changes{remedy}"
+                    "server.reference: {lost}{source}: serving leap=3 (unsynchronised) until that changes; {}",
+                    lost.remedy()
                 );
             }
-            (Err(lost), _, Reference::Kernel { .. } | Reference::Asserted { .. }) => {
-                log::warn!("{lost}; clients are told not to trust the time until that changes");
-            }
             (Ok(snapshot), _, Reference::Upstream(name)) => {
-                log::info!("{name} vouches for the time as stratum {}", snapshot.stratum);
+                log::info!("synchronised: source={name} stratum={}", snapshot.stratum);
             }
-            (Ok(_), Some(_), Reference::Kernel { .. }) => {
-                log::info!("the kernel says that this host's clock is synchronised");
+            (Ok(snapshot), Some(_), Reference::Kernel { .. }) => {
+                log::info!("synchronised: source=kernel stratum={}", snapshot.stratum);
             }
             (Ok(_), None, Reference::Kernel { .. }) | (Ok(_), _, Reference::Asserted { .. }) => {}
         }
         if let Ok(snapshot) = verdict
-            && let Some(words) = distant(snapshot.stratum, &self.reference)
+            && let Some(warning) = distant(snapshot.stratum, &self.reference)
         {
-            log::warn!("{words}");
+            log::warn!("{warning}");
         }
-    }
-}
-
-/// Warns of an upstream on another host.
-fn warn_of_distance(addresses: &ServerAddresses) {
-    if !addresses.known().iter().all(|address| address.ip().to_canonical().is_loopback()) {
-        log::warn!(
-            "server.reference.upstream: {} is no loopback address; its word is taken for this host's clock only while \
-             the two agree. To follow another host, run a daemon here that keeps the clock, and name that",
-            addresses.server()
-        );
     }
 }
 
@@ -366,8 +415,10 @@ mod tests {
     }
 
     #[test]
-    fn distant_stratum_is_told_of_with_the_remedy_for_its_reference() {
-        assert!(distant(10, &Reference::KERNEL).is_some_and(|words| words.contains("kernel = true")));
+    fn distant_stratum_has_the_remedy_for_its_reference() {
+        assert!(
+            distant(10, &Reference::KERNEL).is_some_and(|warning| warning.remedy.contains("kernel = true"))
+        );
         assert!(distant(8, &Reference::Upstream("a:1".parse().unwrap())).is_some());
         assert_eq!(distant(7, &Reference::KERNEL), None);
     }

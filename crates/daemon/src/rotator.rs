@@ -130,7 +130,7 @@ impl<K: KeyKind> Rotator<K> {
         let timing = match &held {
             None => {
                 log::warn!(
-                    "{name}: none yet in {}; the server exchanges no keys until there are some",
+                    "{name}: none yet in {}; key exchanges are refused until there are some",
                     store.place()
                 );
                 Timing::anew(schedule.next, boot)

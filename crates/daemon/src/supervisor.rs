@@ -7,13 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use authentick_crypto::Entropy;
+use authentick_ke::tls::CertificateInfo;
 use authentick_proto::antp::state_key::StateKeys;
 use authentick_proto::keyset::KeySet;
 use authentick_proto::server::Policy;
 use authentick_proto::server::antp::AntpLimits;
 use authentick_wire::header::Leap;
 
-use crate::advertised;
 use crate::antp;
 use crate::certificates::{Certificates, Line};
 use crate::config::{Antp, Changes, Config, KeyExchange, Reference};
@@ -31,6 +31,7 @@ use crate::send_buffer::SendBufferWatch;
 use crate::shared::{ExchangeState, Shared};
 use crate::symmetric::keeper::Keeper;
 use crate::validity::{self, Reminder};
+use crate::warnings;
 
 /// Messages to the supervisor.
 pub(crate) enum Command {
@@ -208,7 +209,8 @@ impl Supervisor {
 
     fn reload(&mut self) {
         self.shared.files.begin("reading the configuration, keys and certificates again");
-        self.reconfigure();
+        let before = self.certificates();
+        let changes = self.reconfigure();
         self.read_leap_seconds();
         if let Some(keeper) = &mut self.keeper {
             keeper.reload();
@@ -234,23 +236,67 @@ impl Supervisor {
         if let Some(keys) = &mut self.state_keys {
             keys.reload();
         }
+        if let Some(changes) = changes {
+            self.log_reload(changes, &before);
+        }
     }
 
-    /// Puts in force what the configuration has changed, as far as that needs no restart.
-    fn reconfigure(&mut self) {
+    /// The certificates of the key exchange that are in force.
+    fn certificates(&self) -> Vec<CertificateInfo> {
+        let in_force = self.shared.exchange_state().map(ExchangeState::certificates);
+        in_force.iter().flat_map(|in_force| in_force.certificates()).cloned().collect()
+    }
+
+    /// Logs what a reload has changed, and what is in force after it, in one line.
+    fn log_reload(&self, changes: Changes, before: &[CertificateInfo]) {
+        let Changes { mut at_once, after_restart } = changes;
+        let certificates = self.certificates();
+        let are_named = at_once.iter().any(|key| key.starts_with("nts.certificate"));
+        if certificates != before && !are_named {
+            at_once.push("files of certificates".to_owned());
+        }
+        let what = match (at_once.is_empty(), after_restart.is_empty()) {
+            (true, true) => "no changes".to_owned(),
+            (true, false) => "no changes in force before a restart".to_owned(),
+            (false, _) => format!("in force now: {}", at_once.join(", ")),
+        };
+        let config = &self.config;
+        let (files, allowed, denied) = (config.own_files().len(), config.allowed.len(), config.denied.len());
+        let until = |info: &CertificateInfo| {
+            let names = if info.names.is_empty() { info.title().to_owned() } else { info.names.join(" ") };
+            format!(" ({names}, until {})", validity::date(info.not_after))
+        };
+        let expiry: String = certificates.iter().map(until).collect();
+        log::info!(
+            "configuration: {what}; files={files} allow={allowed} deny={denied} certificates={}{expiry}",
+            certificates.len()
+        );
+    }
+
+    /// Puts in force what the configuration has changed, as far as that needs no restart. `None` if it has a mistake.
+    fn reconfigure(&mut self) -> Option<Changes> {
         let newer = match Config::load(&self.config.file) {
             Ok(newer) => newer,
-            Err(error) => return log::error!("configuration not changed: {error}"),
+            Err(error) => {
+                log::error!("configuration not changed: {error}");
+                return None;
+            }
         };
         let (now, mut changes) = self.config.followed_by(&newer);
         let is_changed = !changes.at_once.is_empty();
         self.tell_unreachable(&now, &mut changes);
-        let Changes { at_once, after_restart } = changes;
-        if !after_restart.is_empty() {
-            log::warn!("configuration: a restart is needed for changes of {}", after_restart.join(", "));
+        if !changes.after_restart.is_empty() {
+            let keys = changes.after_restart.join(", ");
+            log::warn!("configuration: a restart is needed for changes of {keys}");
         }
+        // What the upstream's addresses are was warned of at the start.
+        let settled = warnings::of(&self.config, &[]);
+        let mut fresh = warnings::of(&now, &[]);
+        fresh.retain(|warning| !settled.contains(warning));
+        warnings::log(&now, &fresh);
         if !is_changed {
-            return;
+            self.config = now;
+            return Some(changes);
         }
         let before = std::mem::replace(&mut self.config, now);
         let Supervisor { config, shared, entropy, .. } = self;
@@ -264,7 +310,6 @@ impl Supervisor {
             if before.exchange().map(offered) != Some(offered(exchange)) {
                 let advertiser = state.advertiser.load().followed_by(exchange);
                 state.advertiser.store(Arc::new(advertiser));
-                advertised::warn(exchange);
             }
         }
         if let (Some(state), Some(antp)) = (&shared.antp, &config.antp)
@@ -273,9 +318,7 @@ impl Supervisor {
             state.limit(antp, &mut self.retired_limits, entropy);
         }
         shared.choose_servers();
-        if !at_once.is_empty() {
-            log::info!("configuration: in force now: {}", at_once.join(", "));
-        }
+        Some(changes)
     }
 
     /// Names the files of new tables that containment keeps this process from reading.

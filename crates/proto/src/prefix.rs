@@ -41,6 +41,18 @@ impl Prefix {
         Some(Prefix { address, length })
     }
 
+    /// The first address.
+    #[must_use]
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many leading bits all addresses share.
+    #[must_use]
+    pub const fn length(&self) -> u8 {
+        self.length
+    }
+
     /// The numbers of the first and the last address.
     fn range(&self) -> (u128, u128) {
         match self.address {
@@ -138,6 +150,12 @@ impl PrefixSet {
     #[must_use]
     pub fn everything() -> Self {
         PrefixSet::of(vec![(0, u32::MAX.into())], vec![(0, u128::MAX)])
+    }
+
+    /// Whether any address of IPv4, or of IPv6, is in the set.
+    #[must_use]
+    pub const fn has_family(&self, is_v4: bool) -> bool {
+        if is_v4 { !self.v4.is_empty() } else { !self.v6.is_empty() }
     }
 
     /// The addresses that are not in `others`.

@@ -144,8 +144,9 @@ fn tell_addresses(node: &Running) {
     for address in node.ntp_addresses() {
         log::info!("serving time on {address}");
     }
+    let until = if node.has_cookie_keys() { "" } else { ", once there are cookie keys" };
     for address in node.ke_addresses() {
-        log::info!("exchanging keys on {address}");
+        log::info!("exchanging keys on {address}{until}");
     }
     if let Some(address) = node.metrics_address() {
         log::info!("showing metrics on http://{address}/metrics");

@@ -82,13 +82,13 @@ fn mistakes_in_the_configuration_of_a_fleet_are_exit_78() {
     let node = Node::new();
     is_good(&node.config());
     for (store, lines, parts) in [
-        ("redis", &[][..], &["nts.cookie-keys.store = \"redis\"", "no such key store", "\"memcached\""][..]),
+        ("redis", &[][..], &["nts.cookie-keys.store = \"redis\"", "unknown key store", "\"memcached\""][..]),
         ("file", &[], &["fleet: without effect", "store = \"memcached\"", "or remove [fleet]"]),
         ("memcached", &["servers = []"], &["fleet.servers", "no server", "name at least one memcached"]),
         (
             "memcached",
             &["servers = [\"memcached\"]"],
-            &["fleet.servers", "expected ADDRESS:PORT or NAME:PORT"],
+            &["fleet.servers", "the port is missing", "ADDRESS:PORT or NAME:PORT"],
         ),
         (
             "memcached",

@@ -341,7 +341,7 @@ fn wildcard_beside_an_address_serves_both() {
         );
         let warning = checked(&config);
         for (key, port) in [("server.listen", port), ("nts.ke-listen", ke)] {
-            let words = format!("{key}: 0.0.0.0:{port} covers 127.0.0.1:{port}");
+            let words = format!("{key} = \"127.0.0.1:{port}\": 0.0.0.0:{port} covers it");
             assert!(warning.contains(&words), "{warning}");
         }
         let mut server = launch(&config);
@@ -362,8 +362,9 @@ fn wildcard_of_ipv6_is_said_to_be_ipv6_alone() {
     server.wait_for_line("exchanging keys on ");
     for log in [checked(&config), server.log()] {
         for (key, port) in [("server.listen", port), ("nts.ke-listen", ke)] {
-            let words =
-                format!("{key}: IPv4 is not served: [::]:{port} is IPv6 alone; add \"0.0.0.0:{port}\"");
+            let words = format!(
+                "{key} = \"[::]:{port}\": IPv4 is not served: this is IPv6 alone; add \"0.0.0.0:{port}\""
+            );
             assert!(log.contains(&words), "{log}");
         }
     }

@@ -22,7 +22,8 @@ fn check_warns_of_an_upstream_that_is_silent_and_of_what_others_score_down() {
     let said = checked(&lab.config(&format!("reference = {{ upstream = \"{address}\" }}"), ""));
     assert!(said.contains("does not answer") && said.contains("allow 127.0.0.1"), "{said}");
     let said = checked(&lab.config("reference = { upstream = \"no-such-name.invalid:123\" }", ""));
-    assert!(said.contains("no-such-name.invalid:123 is not found"), "{said}");
+    let lookup = "server.reference.upstream = \"no-such-name.invalid:123\": name lookup failed: ";
+    assert!(said.contains(lookup) && said.contains("has no address yet"), "{said}");
     let said = checked(&lab.config("reference = { kernel = true, stratum = 8 }\nrefusal = \"kiss\"", ""));
     assert!(said.contains("served as stratum 8") && said.contains("monitors count a kiss"), "{said}");
     let said = checked(&lab.config("reference = { kernel = true, stratum = 3 }", ""));

@@ -10,6 +10,7 @@ use authentick_wire::antp::{Suite, negotiation_response_size};
 use authentick_wire::limits::ANTP_PAYLOAD_SIZE_MAX;
 
 use super::keys::{RotatingKeys, StoreKind};
+use super::values::describe_duration;
 use super::{ConfigError, Resolver, raw};
 
 /// Threads for ANTP's public-key work, at most: each has a bit in a word.
@@ -139,8 +140,7 @@ impl Resolver<'_> {
         let is_made_here = !matches!(keys.store, StoreKind::Follow(_));
         if is_made_here && keep > RETIRED_COUNT_MAX {
             let least = Duration::from_secs(lifetime.as_secs().div_ceil(RETIRED_COUNT_MAX as u64));
-            let remedy =
-                format!("write {} or more, or a shorter antp.lifetime", humantime::format_duration(least));
+            let remedy = format!("write {} or more, or a shorter antp.lifetime", describe_duration(least));
             let problem = "too many keys would have to be kept for antp.lifetime";
             let value = raw.state_keys.rotate.as_deref().unwrap_or("1d");
             return Err(self.wrong("antp.state-keys.rotate", value, problem, &remedy));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::nts::COOKIE_KEYS;
-use super::{ConfigError, Endpoint, Resolver, raw};
+use super::{ConfigError, Endpoint, InvalidEndpoint, Resolver, raw};
 
 const SERVER: &str = "nts.cookie-keys.server";
 const MASTER_KEY: &str = "nts.cookie-keys.master-key";
@@ -69,13 +69,13 @@ impl Resolver<'_> {
 
     /// A memcached that `key` names.
     pub(super) fn memcached(&self, key: &str, text: &str) -> Result<Endpoint, ConfigError> {
-        let is_reachable = |server: &Endpoint| match server {
-            Endpoint::Address(address) => address.port() != 0 && !address.ip().is_unspecified(),
-            Endpoint::Name { .. } => true,
-        };
-        text.parse().ok().filter(is_reachable).ok_or_else(|| {
+        let server = text.parse().and_then(|server| match server {
+            Endpoint::Address(address) if address.ip().is_unspecified() => Err(InvalidEndpoint::Form),
+            Endpoint::Address(_) | Endpoint::Name { .. } => Ok(server),
+        });
+        server.map_err(|error| {
             let remedy = "write ADDRESS:PORT or NAME:PORT of a memcached, as in \"192.0.2.9:11211\"";
-            self.wrong(key, text, "invalid server: expected ADDRESS:PORT or NAME:PORT", remedy)
+            self.wrong(key, text, error, remedy)
         })
     }
 }

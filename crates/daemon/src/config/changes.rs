@@ -44,11 +44,17 @@ impl Config {
             batch_size,
             engine,
             reference,
+            // A part of it.
+            reference_name: _,
             leap_seconds,
             state_directory,
             user,
             contain,
+            // It follows from the next two.
             allow,
+            allowed,
+            denied,
+            idle_bursts,
             kiss,
             interleaved,
             rate,
@@ -60,12 +66,17 @@ impl Config {
             health,
             // It follows from the directory, and stays where that was at the start.
             state: _,
+            skipped,
             file: _,
             origins,
         } = newer;
+        now.skipped.clone_from(skipped);
         // For messages of what is read again.
         now.origins.clone_from(origins);
-        changes.take("server.allow or server.deny", &mut now.allow, allow);
+        now.allow.clone_from(allow);
+        now.idle_bursts.clone_from(idle_bursts);
+        changes.take("server.allow", &mut now.allowed, allowed);
+        changes.take("server.deny", &mut now.denied, denied);
         changes.take("server.refusal", &mut now.kiss, kiss);
         changes.take("server.rate-limit", &mut now.rate, rate);
         changes.leave("server.listen", &now.listen, listen);
@@ -221,8 +232,8 @@ mod tests {
     #[test]
     fn who_may_ask_and_how_often_and_where_clients_go_change_at_once() {
         for (table, line, key) in [
-            ("server", "allow = [\"192.0.2.0/24\"]", "server.allow or server.deny"),
-            ("server", "deny = [\"192.0.2.7\"]", "server.allow or server.deny"),
+            ("server", "allow = [\"192.0.2.0/24\"]", "server.allow"),
+            ("server", "deny = [\"192.0.2.7\"]", "server.deny"),
             ("server", "refusal = \"kiss\"", "server.refusal"),
             ("nts", "ke-limits = { per-prefix-rate = 1 }", "the rates of nts.ke-limits"),
             ("nts", "advertise = { server = \"a.example\" }", "nts.advertise"),

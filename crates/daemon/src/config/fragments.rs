@@ -11,13 +11,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use authentick_net::passing::may_pass;
 use serde::Deserialize as _;
-use toml::de::{DeArray, DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
-use super::{ConfigError, raw};
+use super::schema::{self, MANUAL, Misfit, inner, is_of_tables};
+use super::{ConfigError, raw, syntax};
 
 /// The folder, beside the file.
 pub(crate) const FOLDER: &str = "conf.d";
@@ -35,18 +38,30 @@ struct Source {
     text: String,
     /// How many octets those are.
     start: usize,
+    /// Where its lines end, in octets of the text.
+    line_ends: Vec<usize>,
 }
 
 impl Source {
-    /// A mistake in this file.
-    fn wrong(&self, error: &toml::de::Error) -> ConfigError {
-        let place = error.span().map_or(String::new(), |span| {
-            let end = span.start.clamp(self.start, self.text.len());
-            format!("line {}: ", self.text[self.start..end].matches('\n').count() + 1)
-        });
-        let message = error.message().trim().replace('\n', " ");
-        let remedy = "see the manual's configuration page for all keys and their types";
-        ConfigError::new(&self.path, "", "", format!("{place}{message}"), remedy)
+    fn new(path: &Path, text: &str, start: usize) -> Self {
+        let line_ends = text.match_indices('\n').map(|(at, _)| start + at).collect();
+        Source { path: path.to_owned(), text: "\n".repeat(start) + text, start, line_ends }
+    }
+
+    /// The number of the line at an octet, from 1.
+    fn line(&self, at: usize) -> usize {
+        self.line_ends.partition_point(|end| *end < at) + 1
+    }
+
+    /// A mistake in the syntax of this file.
+    fn syntax(&self, error: &toml::de::Error) -> ConfigError {
+        let span = error.span().unwrap_or(self.start..self.start);
+        let number = self.line(span.start);
+        let line = self.text[self.start..].lines().nth(number - 1).unwrap_or_default().trim();
+        let (problem, remedy) =
+            syntax::describe(error.message(), self.text.get(span).unwrap_or_default(), line);
+        let error = ConfigError::new(&self.path, "", "", problem, remedy);
+        ConfigError { line: Some(number), ..error }
     }
 }
 
@@ -57,7 +72,7 @@ pub(super) struct Sources(Vec<Source>);
 impl Sources {
     /// One file with this text.
     pub(super) fn of(path: &Path, text: &str) -> Self {
-        Sources(vec![Source { path: path.to_owned(), text: text.to_owned(), start: 0 }])
+        Sources(vec![Source::new(path, text, 0)])
     }
 
     /// Reads a file and those of the folder beside it.
@@ -79,7 +94,7 @@ impl Sources {
             let problem = format!("over {FILE_COUNT_MAX} files, or over {SIZE_MAX} octets in all");
             return Err(ConfigError::new(path, "", "", problem, "put them into fewer, or shorter ones"));
         }
-        self.0.push(Source { path: path.to_owned(), text: "\n".repeat(start) + text, start });
+        self.0.push(Source::new(path, text, start));
         Ok(())
     }
 
@@ -91,34 +106,56 @@ impl Sources {
         &self,
         fill_in: impl FnOnce(&mut DeTable<'_>) -> Result<(), ConfigError>,
     ) -> Result<(raw::File, Origins), ConfigError> {
-        let wrong = |error: toml::de::Error| self.wrong(&error);
         let mut origins = Origins::default();
-        let mut joined = DeTable::parse("").map_err(wrong)?;
+        let mut joined = DeTable::parse("").map_err(|error| self.0[0].syntax(&error))?;
         for source in &self.0 {
-            let mut table = DeTable::parse(&source.text).map_err(|error| source.wrong(&error))?;
-            origins.note("", table.get_ref(), &source.path);
+            let mut table = DeTable::parse(&source.text).map_err(|error| source.syntax(&error))?;
+            origins.note("", table.get_ref(), source);
             join("", joined.get_mut(), std::mem::take(table.get_mut()));
         }
         let filled = fill_in(joined.get_mut());
         // Keys and types first: they do not depend on what strings hold.
-        let raw = raw::File::deserialize(toml::Deserializer::from(joined)).map_err(wrong)?;
+        schema::check(joined.get_ref(), &|span| self.text(span)).map_err(|misfit| self.misfit(misfit))?;
+        let raw = raw::File::deserialize(toml::Deserializer::from(joined)).map_err(|error| {
+            // The table of keys allows what the fields do not: a mistake of ours.
+            let at = error.span().map_or(0, |span| span.start);
+            let problem = "a value of an unexpected form".to_owned();
+            self.misfit(Misfit { at: at..at, key: String::new(), problem, remedy: MANUAL.to_owned() })
+        })?;
         filled.map_err(|error| origins.place(error))?;
         Ok((raw, origins))
     }
 
-    fn wrong(&self, error: &toml::de::Error) -> ConfigError {
-        let at = error.span().map_or(0, |span| span.start);
-        let source = self.0.iter().rev().find(|source| source.start <= at);
-        source.expect("the first one starts at 0").wrong(error)
+    fn source(&self, at: usize) -> &Source {
+        self.0.iter().rev().find(|source| source.start <= at).expect("the first one starts at 0")
+    }
+
+    /// What is written at a place in the joined table.
+    fn text(&self, span: &Range<usize>) -> String {
+        self.source(span.start).text.get(span.clone()).unwrap_or_default().to_owned()
+    }
+
+    fn misfit(&self, misfit: Misfit) -> ConfigError {
+        let Misfit { at, key, problem, remedy } = misfit;
+        let source = self.source(at.start);
+        let error = ConfigError::new(&source.path, &key, "", problem, remedy);
+        ConfigError { line: Some(source.line(at.start)), ..error }
     }
 }
 
-/// Which file has the last word on each key.
+/// A place in a file.
+#[derive(Clone)]
+struct Spot {
+    path: PathBuf,
+    line: usize,
+}
+
+/// Which file has the last word on each key, and in which line.
 #[derive(Clone, Default)]
 pub(crate) struct Origins {
-    keys: BTreeMap<String, PathBuf>,
+    keys: BTreeMap<String, Spot>,
     /// In tables of a list, to which several files add: keys with what they are set to, or what is in that.
-    listed: BTreeMap<(String, String), PathBuf>,
+    listed: BTreeMap<(String, String), Spot>,
 }
 
 /// Nothing: what a configuration means does not depend on where it came from.
@@ -129,55 +166,63 @@ impl fmt::Debug for Origins {
 }
 
 impl Origins {
-    fn note(&mut self, place: &str, table: &DeTable<'_>, path: &Path) {
+    fn note(&mut self, place: &str, table: &DeTable<'_>, source: &Source) {
         for (key, value) in table {
             let place = inner(place, key.get_ref());
             match value.get_ref() {
-                DeValue::Table(table) => self.note(&place, table, path),
+                DeValue::Table(table) => self.note(&place, table, source),
                 DeValue::Array(array) if is_of_tables(array) => {
                     for table in array {
-                        self.note_listed(&place, table.get_ref(), path);
+                        self.note_listed(&place, table, source);
                     }
                 }
                 _ => {}
             }
-            self.keys.insert(place, path.to_owned());
+            let spot = Spot { path: source.path.clone(), line: source.line(key.span().start) };
+            self.keys.insert(place, spot);
         }
     }
 
     /// Notes what is in a table of a list.
-    fn note_listed(&mut self, place: &str, value: &DeValue<'_>, path: &Path) {
-        let text = match value {
+    fn note_listed(&mut self, place: &str, value: &Spanned<DeValue<'_>>, source: &Source) {
+        let text = match value.get_ref() {
             DeValue::Table(table) => {
                 for (key, value) in table {
-                    self.note_listed(&inner(place, key.get_ref()), value.get_ref(), path);
+                    self.note_listed(&inner(place, key.get_ref()), value, source);
                 }
                 return;
             }
             DeValue::Array(array) => {
-                return array.iter().for_each(|value| self.note_listed(place, value.get_ref(), path));
+                return array.iter().for_each(|value| self.note_listed(place, value, source));
             }
             DeValue::String(text) => text.to_string(),
             DeValue::Integer(number) => number.as_str().to_owned(),
             DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => return,
         };
-        self.listed.insert((place.to_owned(), text), path.to_owned());
+        let spot = Spot { path: source.path.clone(), line: source.line(value.span().start) };
+        self.keys.insert(place.to_owned(), spot.clone());
+        self.listed.insert((place.to_owned(), text), spot);
     }
 
-    /// Names the file that has the mistake: the one with the last word on its key, or on what the key is in.
+    /// Names file and line of the mistake: those with the last word on its key, or on what the key is in. A value
+    /// whose key is in no file is a default.
     pub(super) fn place(&self, error: ConfigError) -> ConfigError {
         let listed = self.listed.get(&(error.key.clone(), error.value.clone()));
+        let is_default =
+            !error.key.is_empty() && !error.value.is_empty() && !self.keys.contains_key(&error.key);
         let mut key = error.key.as_str();
         let known = loop {
             match (listed.or_else(|| self.keys.get(key)), key.rsplit_once('.')) {
-                (Some(path), _) => break Some(path),
+                (Some(spot), _) => break Some(spot),
                 (None, Some((outer, _))) => key = outer,
                 (None, None) => break None,
             }
         };
         match known {
-            Some(path) => ConfigError { file: path.clone(), ..error },
-            None => error,
+            Some(Spot { path, line }) => {
+                ConfigError { file: path.clone(), line: Some(*line), is_default, ..error }
+            }
+            None => ConfigError { is_default, ..error },
         }
     }
 }
@@ -204,16 +249,6 @@ fn join<'a>(place: &str, into: &mut DeTable<'a>, from: DeTable<'a>) {
             }
         }
     }
-}
-
-/// The place of a key in the table at `place`.
-fn inner(place: &str, key: &str) -> String {
-    if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") }
-}
-
-/// Whether an array is a list of tables, as `[[nts.certificate]]` makes one.
-fn is_of_tables(array: &DeArray<'_>) -> bool {
-    !array.is_empty() && array.iter().all(|value| matches!(value.get_ref(), DeValue::Table(_)))
 }
 
 fn read(path: &Path, remedy_if_missing: &str) -> Result<String, ConfigError> {
@@ -245,15 +280,41 @@ pub(crate) fn beside(file: &Path) -> Result<Vec<PathBuf>, ConfigError> {
             .of_rights(is_permission)
             .of_passing(may_pass(&error))
     };
-    let entries = match fs::read_dir(&folder) {
+    let mut paths = entries(&folder).map_err(wrong)?;
+    paths.retain(|path| is_toml(path));
+    Ok(paths)
+}
+
+/// Files of that folder that look like parts of the configuration, and are not read for their names. What package
+/// managers and editors leave there, and a README, do not.
+pub(super) fn skipped(file: &Path) -> Vec<PathBuf> {
+    const LEFT_BEHIND: [&str; 9] =
+        ["dpkg-dist", "dpkg-old", "dpkg-new", "dpkg-bak", "ucf-dist", "rpmnew", "rpmsave", "rpmorig", "swp"];
+    let mut paths = entries(&file.with_file_name(FOLDER)).unwrap_or_default();
+    paths.retain(|path| {
+        let is_readme = path.file_stem().is_some_and(|name| name.eq_ignore_ascii_case("readme"));
+        let extension = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+        let is_backup = path.as_os_str().as_encoded_bytes().ends_with(b"~");
+        let is_left = LEFT_BEHIND.contains(&extension.as_str()) || is_backup;
+        !is_toml(path) && !is_readme && !is_left && path.is_file()
+    });
+    paths
+}
+
+fn is_toml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// What is in a folder, but for what is hidden, in the order of the names; nothing if there is no such folder.
+fn entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(wrong)?,
+        entries => entries?,
     };
     let mut paths = Vec::new();
     for entry in entries {
-        let path = entry.map_err(wrong)?.path();
-        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !is_hidden && path.extension().is_some_and(|extension| extension == "toml") {
+        let path = entry?.path();
+        if !path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
             paths.push(path);
         }
     }
@@ -311,13 +372,17 @@ mod tests {
     #[test]
     fn mistake_is_told_with_the_file_and_line_that_it_is_in() {
         for (text, name, parts) in [
-            ("[server]\n\nlistne = []\n", "30-c.toml", &["line 3", "unknown field", "listne"][..]),
-            ("[server]\nworkers = \"two\"\n", "30-c.toml", &["line 2", "invalid type"]),
+            (
+                "[server]\n\nlistne = []\n",
+                "30-c.toml",
+                &["line 3", "server.listne: unknown key", "server.listen?"][..],
+            ),
+            ("[server]\nworkers = \"two\"\n", "30-c.toml", &["line 2", "invalid value \"two\""]),
             ("[server]\nworkers = = 2\n", "30-c.toml", &["line 2"]),
-            ("[server]\nlisten = [\"nowhere\"]\n", "30-c.toml", &["server.listen", "nowhere"]),
+            ("[server]\n\nlisten = [\"nowhere\"]\n", "30-c.toml", &["line 3: server.listen", "nowhere"]),
             ("[server]\nuser = \"${NOT_SET_ANYWHERE}\"\n", "30-c.toml", &["server.user", "NOT_SET_ANYWHERE"]),
             ("[server.rate-limit]\nburst = 0\nrequests-per-second = 1\n", "30-c.toml", &["burst"]),
-            ("[fleet]\nid = \"x\"\n", "30-c.toml", &["missing field"]),
+            ("[fleet]\nid = \"x\"\n", "30-c.toml", &["line 1", "fleet.node: missing"]),
         ] {
             let (_folder, file) = folder(&[
                 ("a.toml", MAIN),
@@ -347,6 +412,26 @@ mod tests {
         assert!(config.wrong("server.user", "x", "", "").file.ends_with("conf.d/a.toml"));
         assert_eq!(config.wrong("server.listen", "", "", "").file, file);
         assert_eq!(config.wrong("fleet", "", "", "").file, file);
+        assert!(config.wrong("server.user", "x", "", "").to_string().contains("a.toml: line 2: server.user"));
+        let default = config.wrong("nts.ke-listen", "[::]:4460", "taken", "").to_string();
+        assert!(default.contains("nts.ke-listen = \"[::]:4460\" (the default): taken"), "{default}");
+    }
+
+    #[test]
+    fn file_of_another_name_is_skipped_and_known_so() {
+        let (_folder, file) = folder(&[
+            ("a.toml", MAIN),
+            ("conf.d/local.conf", "nonsense"),
+            ("conf.d/time.toml.bak", "nonsense"),
+            ("conf.d/time.toml", "[server]\nworkers = 1\n"),
+            ("conf.d/README", "text"),
+            ("conf.d/time.toml.dpkg-dist", "nonsense"),
+            ("conf.d/time.toml~", "nonsense"),
+            ("conf.d/.hidden.conf", "nonsense"),
+        ]);
+        let skipped = Config::load(&file).unwrap().skipped;
+        let names: Vec<_> = skipped.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+        assert_eq!(names, ["local.conf", "time.toml.bak"]);
     }
 
     #[test]

@@ -34,15 +34,24 @@ static KEYS: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
         names = [\"a.example\", \"*.a.example\"]\n\
         [[nts.certificate]]\ncertificate-chain = \"/b/c\"\nprivate-key = \"/b/k\"\n";
     let state = "[antp]\nstate-keys = { store = \"memcached\", next = \"random\" }\n";
-    let files = "[server]\nleap-seconds = \"/l\"\n[nts]\ncookie-keys = { file = \"/f\" }\n\
+    let files = "[server]\nreference = { stratum = 1, id = \"GPS\" }\nleap-seconds = \"/l\"\n\
+        [nts]\ncookie-keys = { file = \"/f\" }\n\
         [antp]\nstate-keys = { file = \"/f\" }\n";
-    let manual = include_str!("../../../../docs/manual/authentick.toml");
-    let tables = [manual, more, fleet, next, cfnts, state, certificates, files]
+    let manual = whole_manual();
+    let tables = [&manual, more, fleet, next, cfnts, state, certificates, files]
         .map(|text| toml::from_str::<Table>(text).expect("the manual's file is TOML"));
     let mut keys = Vec::new();
     tables.iter().for_each(|table| flatten("", table, &mut keys));
     keys
 });
+
+/// The manual's file with the tables that are off in it switched on.
+pub(super) fn whole_manual() -> String {
+    let manual = include_str!("../../../../docs/manual/authentick.toml");
+    let is_off = |line: &str| line.starts_with('#') && !line.starts_with("# ");
+    let lines = manual.lines().map(|line| if is_off(line) { &line[1..] } else { line });
+    lines.fold(String::new(), |text, line| text + line + "\n")
+}
 
 /// What only CFNTS's layout has.
 const OF_CFNTS: [&str; 2] = ["nts.cookie-keys.server", "nts.cookie-keys.master-key"];
@@ -108,22 +117,49 @@ pub fn config(octets: &[u8]) -> bool {
     true
 }
 
+/// Words of the program, which no message has.
+const WORDS_OF_THE_PROGRAM: [&str; 16] = [
+    "untagged",
+    "enum ",
+    "struct ",
+    "i64",
+    "u16",
+    "usize",
+    "f64",
+    "invalid type",
+    "unknown field",
+    "missing field",
+    "sequence",
+    "variant",
+    "serde",
+    "Option",
+    "unexpected form",
+    "basic string",
+];
+
+/// Judges a message: it is one line, in words for operators. What the file itself says is not looked at.
+fn judge_words(text: &str, message: &str) {
+    assert!(message.starts_with(FILE) && !message.contains(char::is_control), "{message}");
+    for word in WORDS_OF_THE_PROGRAM {
+        assert!(!message.contains(word) || text.contains(word.trim()), "{word:?} in {message}");
+    }
+}
+
 /// Whether a mistake is one of meaning, not of syntax.
 fn judge(text: &str, mistake: &ConfigError) -> bool {
     let message = mistake.to_string();
-    assert!(message.starts_with(FILE) && !message.contains('\n'), "{message}");
+    judge_words(text, &message);
     assert!(!mistake.problem.is_empty() && !mistake.remedy.is_empty(), "{message}");
+    let is_toml = toml::from_str::<Table>(text).is_ok();
+    assert_eq!(is_toml, !mistake.key.is_empty(), "a mistake without its key: {message}");
     let is_read = toml::from_str::<raw::File>(text).is_ok();
-    assert_eq!(is_read, !mistake.key.is_empty(), "a mistake without its key: {message}");
     if is_read {
         let known = KEYS.iter().any(|(key, _)| {
             key.starts_with(&mistake.key) || mistake.key.starts_with(key) || mistake.key.starts_with("antp.")
         });
         assert!(known, "no key of the manual: {message}");
     } else {
-        let line =
-            mistake.problem.strip_prefix("line ").and_then(|rest| rest.split(':').next()?.parse().ok());
-        let line: usize = line.unwrap_or_else(|| panic!("no line is named: {message}"));
+        let line = mistake.line.unwrap_or_else(|| panic!("no line is named: {message}"));
         assert!((1..=text.matches('\n').count() + 1).contains(&line), "no such line: {message}");
     }
     is_read
@@ -387,6 +423,61 @@ mod tests {
         (0..KEYS.len() as u8).filter(is_chosen).flat_map(|key| [key, 0]).collect()
     }
 
+    /// Each key with each of the values that another one may have, and each key misspelt in each place.
+    #[test]
+    fn every_key_with_every_value_is_understood_or_refused_in_words() {
+        let mut count = 0;
+        for (index, (key, _)) in KEYS.iter().enumerate() {
+            for value in VALUES.iter().copied().chain(
+                KEYS.iter().map(|(_, value)| written(value)).collect::<Vec<_>>().iter().map(String::as_str),
+            ) {
+                for shape in [0x00, 0x1F, 0x21, 0x41, 0x81] {
+                    let base = chosen(&[shape]);
+                    let prefix = format!("{key} = ");
+                    let mut lines: Vec<&str> =
+                        base.lines().filter(|line| !line.starts_with(&prefix)).collect();
+                    let line = format!("{key} = {value}");
+                    lines.insert(index.min(lines.len()), &line);
+                    let text = lines.join("\n");
+                    match Config::parse(Path::new(FILE), &text) {
+                        Ok(config) => check(&config),
+                        Err(mistake) => drop(judge(&text, &mistake)),
+                    }
+                    count += 1;
+                }
+            }
+            for at in 0..=key.len() {
+                for text in [format!("{}x{} = 1", &key[..at], &key[at..]), format!("{} = 1", &key[..at])] {
+                    if let Err(mistake) = Config::parse(Path::new(FILE), &text) {
+                        judge(&text, &mistake);
+                    }
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 20_000, "{count}");
+    }
+
+    /// Every line of the manual's file with each of its characters replaced or removed.
+    #[test]
+    fn every_mutation_of_the_manual_is_understood_or_refused_in_words() {
+        let manual = include_str!("../../../../docs/manual/authentick.toml");
+        let lines: Vec<&str> = manual.lines().map(|line| line.trim_start_matches(['#', ' '])).collect();
+        for line in lines {
+            let line: String = line.split(" # ").next().unwrap_or_default().trim_end().to_owned();
+            for (at, char) in line.char_indices() {
+                let (before, after) = (&line[..at], &line[at + char.len_utf8()..]);
+                for text in ["", "x", "\"", "[", "=", "0", ".", "#"]
+                    .map(|new| format!("[server]\n{before}{new}{after}"))
+                {
+                    if let Err(mistake) = Config::parse(Path::new(FILE), &text) {
+                        judge(&text, &mistake);
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn what_is_quoted_is_read_as_it_was() {
         for text in ["", "a", "\"\\\u{7f}\u{1b}\n\u{10ffff}"] {
@@ -398,7 +489,7 @@ mod tests {
     #[test]
     #[ignore = "writes the first inputs of the corpus"]
     fn write_seeds() {
-        let manual = include_str!("../../../../docs/manual/authentick.toml");
+        let manual = &whole_manual();
         std::fs::create_dir_all(FOLDER).unwrap();
         let text = |name: &str, text: &str| {
             std::fs::write(format!("{FOLDER}/{name}"), format!("#\n{text}")).unwrap();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::cfnts::Cfnts;
+use super::values::describe_duration;
 use super::{ConfigError, Resolver, raw};
 
 /// Where keys are kept.
@@ -109,7 +110,7 @@ impl Resolver<'_> {
         let name = format!("{table}.rotate");
         let rotate = self.duration(&name, raw.rotate.as_deref().unwrap_or("1d"), rotations)?;
         if next == NextKey::Derived && rotate.subsec_nanos() != 0 {
-            let value = humantime::format_duration(rotate);
+            let value = describe_duration(rotate);
             let remedy = "write whole seconds: hosts count them to know which key seals";
             return Err(self.wrong(&name, value, "not a number of seconds", remedy));
         }
@@ -125,7 +126,7 @@ impl Resolver<'_> {
             ("memcached", StoreWord::Memcached),
             ("cfnts", StoreWord::Cfnts),
         ];
-        let what = "key store in this version";
+        let what = "key store";
         let store = match self.word(&key("store"), raw.store.as_deref(), what, &words)? {
             StoreWord::Cfnts => return Ok(StoreKind::Cfnts(self.cfnts(table, raw)?)),
             StoreWord::File => Some(StoreKind::File),

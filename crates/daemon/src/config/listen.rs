@@ -8,7 +8,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use authentick_net::interface;
 
+use super::values::address_mistake;
 use super::{ConfigError, Resolver};
+use crate::warnings::Warning;
 
 /// The longest name of an interface, IFNAMSIZ without its last octet: netdevice(7).
 const ZONE_SIZE_MAX: usize = 15;
@@ -76,12 +78,12 @@ impl ListenAddress {
         Ok(SocketAddrV6::new(*address.ip(), address.port(), 0, index).into())
     }
 
+    /// The address of `key`.
+    ///
     /// # Errors
     /// What is wrong with the text, and what to do.
-    fn parse(text: &str) -> Result<Self, (&'static str, String)> {
-        const FORM: &str =
-            "write ADDRESS:PORT, as in \"0.0.0.0:123\", \"[::]:123\" or \"[fe80::1%eth0]:123\"";
-        let malformed = || ("no IP address and port", FORM.to_owned());
+    fn parse(key: &str, text: &str) -> Result<Self, (String, String)> {
+        let malformed = || address_mistake(key, text);
         let Some((head, tail)) = text.split_once('%') else {
             let address: SocketAddr = text.parse().map_err(|_| malformed())?;
             return ListenAddress::from(address).checked();
@@ -98,26 +100,27 @@ impl ListenAddress {
                 .bytes()
                 .all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b'%' | b'[' | b']'));
         if zone.is_empty() || !is_name {
-            return Err(("no name of an interface after %", FORM.to_owned()));
+            let remedy = format!("write it as in \"[{ip}%eth0]:{port}\"");
+            return Err(("invalid name of an interface after %".to_owned(), remedy));
         }
         if !ip.is_unicast_link_local() {
             let remedy = format!("write it without %{zone}");
-            return Err(("only link-local addresses (fe80::/10) are of one interface", remedy));
+            return Err(("only link-local addresses (fe80::/10) are of one interface".to_owned(), remedy));
         }
         Ok(ListenAddress { address: SocketAddr::new(ip.into(), port), zone: Some(zone.to_owned()) })
     }
 
     /// Refuses what no socket can be bound to as it is.
-    fn checked(self) -> Result<Self, (&'static str, String)> {
+    pub(super) fn checked(self) -> Result<Self, (String, String)> {
         let IpAddr::V6(ip) = self.ip() else { return Ok(self) };
         let port = self.port();
         match (ip.to_ipv4_mapped(), ip.is_unicast_link_local()) {
             (Some(mapped), _) => {
-                Err(("an IPv4 address in the form of IPv6", format!("write {mapped}:{port}")))
+                Err(("an IPv4 address in the form of IPv6".to_owned(), format!("write \"{mapped}:{port}\"")))
             }
             (None, true) => Err((
-                "a link-local address is of one interface",
-                format!("name the interface, as in [{ip}%eth0]:{port}"),
+                "a link-local address is of one interface".to_owned(),
+                format!("name the interface, as in \"[{ip}%eth0]:{port}\""),
             )),
             (None, false) => Ok(self),
         }
@@ -126,27 +129,26 @@ impl ListenAddress {
 
 impl Resolver<'_> {
     pub(super) fn address(&self, key: &str, text: &str) -> Result<ListenAddress, ConfigError> {
-        ListenAddress::parse(text).map_err(|(problem, remedy)| self.wrong(key, text, problem, &remedy))
+        ListenAddress::parse(key, text).map_err(|(problem, remedy)| self.wrong(key, text, problem, &remedy))
     }
 }
 
-/// What is worth knowing of the addresses of `key`, on any host: what another one covers, and which family is not
-/// served.
-pub(crate) fn remarks(key: &str, addresses: &[ListenAddress]) -> Vec<String> {
-    let mut remarks: Vec<String> = Vec::new();
+/// The warnings of the addresses of `key`, on any host: those that another one covers, and a family that is not served.
+pub(crate) fn warnings(key: &str, addresses: &[ListenAddress]) -> Vec<Warning> {
+    let mut all = Vec::new();
     for address in addresses {
         if let Some(wildcard) = addresses.iter().find(|other| other.covers(address)) {
-            remarks.push(format!("{key}: {wildcard} covers {address}, which has no socket of its own"));
+            let consequence = format!("{wildcard} covers it: it has no socket of its own");
+            all.push(Warning::new(key, address, consequence, "remove one of the two"));
         }
     }
     let wildcard = addresses.iter().find(|address| address.is_wildcard() && address.ip().is_ipv6());
     if let (Some(wildcard), false) = (wildcard, addresses.iter().any(|address| address.ip().is_ipv4())) {
         let port = wildcard.port();
-        remarks.push(format!(
-            "{key}: IPv4 is not served: {wildcard} is IPv6 alone; add \"0.0.0.0:{port}\" to serve both"
-        ));
+        let remedy = format!("add \"0.0.0.0:{port}\" to serve both");
+        all.push(Warning::new(key, wildcard, "IPv4 is not served: this is IPv6 alone", remedy));
     }
-    remarks
+    all
 }
 
 #[cfg(test)]
@@ -164,34 +166,35 @@ mod tests {
             ("[fe80::1%2]:123", "[fe80::1%2]:123"),
             ("[fe80::1%br-lan.7]:0", "[fe80::1%br-lan.7]:0"),
         ] {
-            assert_eq!(ListenAddress::parse(text).unwrap().to_string(), shown);
+            assert_eq!(ListenAddress::parse("server.listen", text).unwrap().to_string(), shown);
         }
     }
 
     #[test]
     fn address_that_no_socket_takes_is_refused_with_remedy() {
         for (text, problem, remedy) in [
-            ("", "no IP address", "[fe80::1%eth0]:123"),
-            ("localhost:123", "no IP address", "ADDRESS:PORT"),
-            ("fe80::1%eth0", "no IP address", "ADDRESS:PORT"),
-            ("[fe80::1%eth0]", "no IP address", "ADDRESS:PORT"),
-            ("[fe80::1%eth0]:65536", "no IP address", "ADDRESS:PORT"),
-            ("[192.0.2.1%eth0]:123", "no IP address", "ADDRESS:PORT"),
-            ("[fe80::1%]:123", "no name of an interface", "ADDRESS:PORT"),
-            ("[fe80::1%a/b]:123", "no name of an interface", "ADDRESS:PORT"),
-            ("[fe80::1%sixteen-octets-x]:123", "no name of an interface", "ADDRESS:PORT"),
+            ("", "invalid address", "\"[::]:123\""),
+            ("localhost:123", "expected the IP address of an interface", "\"[::]:123\""),
+            ("fe80::1%eth0", "the port is missing", "\"[fe80::1%eth0]:123\""),
+            ("fe80::1", "the port is missing", "\"[fe80::1%eth0]:123\""),
+            ("[fe80::1%eth0]", "the port is missing", "\"[fe80::1%eth0]:123\""),
+            ("[fe80::1%eth0]:65536", "port 65536 is out of range", "from 1 to 65535"),
+            ("[192.0.2.1%eth0]:123", "invalid address", "\"[::]:123\""),
+            ("[fe80::1%]:123", "invalid name of an interface", "[fe80::1%eth0]:123"),
+            ("[fe80::1%a/b]:123", "invalid name of an interface", "[fe80::1%eth0]:123"),
+            ("[fe80::1%sixteen-octets-x]:123", "invalid name of an interface", "[fe80::1%eth0]:123"),
             ("[2001:db8::1%eth0]:123", "only link-local", "without %eth0"),
             ("[fe80::1]:123", "of one interface", "[fe80::1%eth0]:123"),
             ("[::ffff:192.0.2.1]:123", "in the form of IPv6", "192.0.2.1:123"),
         ] {
-            let (said, to_do) = ListenAddress::parse(text).unwrap_err();
+            let (said, to_do) = ListenAddress::parse("server.listen", text).unwrap_err();
             assert!(said.contains(problem) && to_do.contains(remedy), "{text}: {said}; {to_do}");
         }
     }
 
     #[test]
     fn zone_is_the_index_of_its_interface_or_missing() {
-        let resolve = |text: &str| ListenAddress::parse(text).unwrap().resolve();
+        let resolve = |text: &str| ListenAddress::parse("server.listen", text).unwrap().resolve();
         let SocketAddr::V6(resolved) = resolve("[fe80::1%lo]:123").unwrap() else { panic!() };
         assert_eq!((resolved.scope_id(), resolved.port()), (1, 123));
         let error = resolve("[fe80::1%nosuchif0]:123").unwrap_err();
@@ -199,19 +202,22 @@ mod tests {
     }
 
     #[test]
-    fn covered_addresses_and_a_missing_family_are_named() {
-        let remarks = |texts: &[&str]| {
+    fn covered_addresses_and_a_missing_family_are_warned_of() {
+        let warnings = |texts: &[&str]| {
             let addresses: Vec<ListenAddress> =
-                texts.iter().map(|text| ListenAddress::parse(text).unwrap()).collect();
-            remarks("server.listen", &addresses)
+                texts.iter().map(|text| ListenAddress::parse("server.listen", text).unwrap()).collect();
+            let all = warnings("server.listen", &addresses);
+            all.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let none: [String; 0] = [];
-        assert_eq!(remarks(&["0.0.0.0:123", "[::]:123"]), none);
-        assert_eq!(remarks(&["127.0.0.1:123", "[::]:123"]), none);
-        assert_eq!(remarks(&["0.0.0.0:123", "127.0.0.1:124", "[::1]:123"]), none);
-        assert_eq!(remarks(&["0.0.0.0:0", "127.0.0.1:0"]), none);
-        assert!(remarks(&["127.0.0.1:123", "0.0.0.0:123"])[0].contains("0.0.0.0:123 covers 127.0.0.1:123"));
-        assert!(remarks(&["[::]:123"])[0].contains("IPv4 is not served"));
-        assert!(remarks(&["[::]:123", "[fe80::1%lo]:123"])[0].contains("[::]:123 covers [fe80::1%lo]:123"));
+        assert_eq!(warnings(&["0.0.0.0:123", "[::]:123"]), none);
+        assert_eq!(warnings(&["127.0.0.1:123", "[::]:123"]), none);
+        assert_eq!(warnings(&["0.0.0.0:123", "127.0.0.1:124", "[::1]:123"]), none);
+        assert_eq!(warnings(&["0.0.0.0:0", "127.0.0.1:0"]), none);
+        let covered = &warnings(&["127.0.0.1:123", "0.0.0.0:123"])[0];
+        assert!(covered.contains("= \"127.0.0.1:123\": 0.0.0.0:123 covers it"), "{covered}");
+        assert!(warnings(&["[::]:123"])[0].contains("IPv4 is not served"));
+        let covered = &warnings(&["[::]:123", "[fe80::1%lo]:123"])[0];
+        assert!(covered.contains("= \"[fe80::1%lo]:123\": [::]:123 covers it"), "{covered}");
     }
 }

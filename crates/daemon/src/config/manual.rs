@@ -1,15 +1,14 @@
-//! `docs/manual/authentick.toml` has every key, and shows the defaults.
+//! `docs/manual/authentick.toml` has every key, and only defaults are active in it.
 
 use std::path::Path;
 
 use super::Config;
+use super::fuzzing::whole_manual;
 
 const MANUAL: &str = include_str!("../../../../docs/manual/authentick.toml");
 
 /// What the manual's file shows as an example, since there is no default: paths, and what is switched on by naming it.
 const NEEDED: &str = r#"
-[server]
-reference = { stratum = 1, id = "GPS" }
 [nts]
 certificate-chain = "/etc/authentick/chain.pem"
 private-key = "/etc/authentick/key.pem"
@@ -25,12 +24,44 @@ listen = "127.0.0.1:9976"
 "#;
 
 #[test]
+fn file_of_the_manual_changes_nothing() {
+    let parse = |text: &str| format!("{:#?}", Config::parse(Path::new("test.toml"), text).unwrap());
+    assert_eq!(parse(MANUAL), parse(""));
+}
+
+#[test]
+fn packaged_file_serves_this_host_alone_and_has_defaults() {
+    let packaged = include_str!("../../../../packaging/authentick.toml");
+    let parse = |text: &str| Config::parse(Path::new("test.toml"), text).unwrap();
+    let (packaged, default) = (parse(packaged), parse(""));
+    for (address, is_allowed) in [("127.0.0.1", true), ("::1", true), ("192.0.2.1", false)] {
+        assert_eq!(packaged.allow.contains(address.parse().unwrap()), is_allowed, "{address}");
+    }
+    let opened = Config { allow: default.allow.clone(), allowed: default.allowed.clone(), ..packaged };
+    assert_eq!(format!("{opened:#?}"), format!("{default:#?}"));
+}
+
+/// Examples beside the defaults: each line with a value can take the place of the one above it.
+#[test]
+fn every_other_value_of_the_manual_is_understood() {
+    let mut count = 0;
+    for line in MANUAL.lines().filter_map(|line| line.strip_prefix("# ")) {
+        if line.split_once(" = ").is_some_and(|(key, _)| key.starts_with("reference")) {
+            let parsed = Config::parse(Path::new("test.toml"), &format!("[server]\n{line}"));
+            parsed.unwrap_or_else(|error| panic!("{error}"));
+            count += 1;
+        }
+    }
+    assert_eq!(count, 3);
+}
+
+#[test]
 fn values_of_the_manual_are_the_defaults() {
     // ANTP is resolved only where it is enabled.
     let on = |text: &str| text.replace("[antp]\nenable = false", "[antp]\nenable = true");
     let needed = NEEDED.replace("[antp.ecdh]", "[antp]\nenable = true\n[antp.ecdh]");
     let parse = |text: &str| format!("{:#?}", Config::parse(Path::new("test.toml"), text).unwrap());
-    assert_eq!(parse(&on(MANUAL)), parse(&needed));
+    assert_eq!(parse(&on(&whole_manual())), parse(&needed));
     assert!(parse(&needed).contains("queue: 256"));
 }
 

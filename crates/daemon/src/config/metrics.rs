@@ -22,7 +22,7 @@ impl Resolver<'_> {
     pub(super) fn metrics(&self, raw: &raw::Metrics) -> Result<Metrics, ConfigError> {
         Ok(Metrics {
             listen: self.address("metrics.listen", &raw.listen)?,
-            span_clients: self.prefixes("metrics.span-clients", &raw.span_clients)?,
+            span_clients: PrefixSet::new(self.prefixes("metrics.span-clients", &raw.span_clients)?),
             span_every: self.number("metrics.span-every", raw.span_every.unwrap_or(1), 1..=SPAN_EVERY_MAX)?,
         })
     }

@@ -25,8 +25,8 @@ pub(super) struct File {
 pub(super) struct Server {
     pub(super) listen: Option<Vec<String>>,
     pub(super) bind_patience: Option<String>,
-    pub(super) workers: Option<usize>,
-    pub(super) batch_size: Option<usize>,
+    pub(super) workers: Option<i64>,
+    pub(super) batch_size: Option<i64>,
     pub(super) engine: Option<String>,
     pub(super) reference: Option<Reference>,
     pub(super) leap_seconds: Option<String>,
@@ -40,34 +40,44 @@ pub(super) struct Server {
     pub(super) rate_limit: RateLimit,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+/// A name, or a table in which some keys exclude others.
+#[derive(Debug)]
 pub(super) enum Reference {
     Name(String),
-    Asserted(Asserted),
-    Kernel(Kernel),
-    Upstream(Upstream),
+    Table(ReferenceTable),
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Asserted {
-    pub(super) stratum: i64,
-    pub(super) id: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Kernel {
-    pub(super) kernel: bool,
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ReferenceTable {
     pub(super) stratum: Option<i64>,
     pub(super) id: Option<String>,
+    pub(super) kernel: Option<bool>,
+    pub(super) upstream: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Upstream {
-    pub(super) upstream: String,
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Reference;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name or a table")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Reference, E> {
+                Ok(Reference::Name(name.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Reference, A::Error> {
+                Ok(Reference::Table(ReferenceTable::deserialize(MapAccessDeserializer::new(map))?))
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
 }
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -75,7 +85,7 @@ pub(super) struct Upstream {
 pub(super) struct RateLimit {
     pub(super) per_prefix_v4: Option<i64>,
     pub(super) per_prefix_v6: Option<i64>,
-    pub(super) requests_per_second: f64,
+    pub(super) requests_per_second: Option<f64>,
     pub(super) burst: Option<i64>,
 }
 
@@ -87,7 +97,7 @@ pub(super) struct Nts {
     pub(super) private_key: Option<String>,
     pub(super) certificate: Option<Vec<Certificate>>,
     pub(super) hand_over: Option<String>,
-    pub(super) ke_workers: Option<usize>,
+    pub(super) ke_workers: Option<i64>,
     pub(super) ke_limits: Option<KeLimits>,
     pub(super) advertise: Option<Advertise>,
     pub(super) aeads: Option<Vec<i64>>,

@@ -1,16 +1,18 @@
-//! Values that occur in more than one section: addresses, paths, numbers, durations, rates.
+//! Values that occur in more than one section: addresses, paths, numbers, durations, rates. A value of a wrong form and
+//! one out of range are different mistakes, with different messages.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use authentick_net::udp::SOCKET_COUNT_MAX;
 use authentick_proto::antp::source::PrefixSizes;
-use authentick_proto::prefix::{Prefix, PrefixSet};
+use authentick_proto::prefix::Prefix;
 use authentick_proto::server::limit::Rate;
 
-use super::{ConfigError, ListenAddress, Resolver, raw};
+use super::{ConfigError, ListenAddress, Resolver, prefixes, raw};
 
 impl Resolver<'_> {
     pub(super) fn wrong(
@@ -54,7 +56,7 @@ impl Resolver<'_> {
             true => format!("write {last}"),
             false => format!("write {} or {last}", quoted.join(", ")),
         };
-        Err(self.wrong(key, text, format!("no such {what}"), &remedy))
+        Err(self.wrong(key, text, format!("unknown {what}"), &remedy))
     }
 
     /// The addresses of `key`, each once, or `otherwise`; none if the list is empty.
@@ -81,12 +83,11 @@ impl Resolver<'_> {
         Ok(addresses)
     }
 
-    pub(super) fn thread_count(&self, key: &str, count: usize) -> Result<usize, ConfigError> {
+    pub(super) fn thread_count(&self, key: &str, count: i64) -> Result<usize, ConfigError> {
         const THREAD_COUNT_MAX: usize = 1024;
-        match count {
-            0..=THREAD_COUNT_MAX => Ok(count),
-            _ => Err(self.wrong(key, count, "too many threads", "write 0 for one per processor")),
-        }
+        let valid = usize::try_from(count).ok().filter(|count| *count <= THREAD_COUNT_MAX);
+        let remedy = format!("write 0 for one per processor, or a number up to {THREAD_COUNT_MAX}");
+        valid.ok_or_else(|| self.wrong(key, count, "out of range", &remedy))
     }
 
     pub(super) fn absolute(&self, key: &str, text: &str) -> Result<PathBuf, ConfigError> {
@@ -97,16 +98,11 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn prefixes(&self, key: &str, texts: &[String]) -> Result<PrefixSet, ConfigError> {
-        let prefixes: Result<Vec<Prefix>, _> = texts
-            .iter()
-            .map(|text| {
-                text.parse().map_err(|error| {
-                    self.wrong(key, text, error, "prefixes look like \"192.0.2.0/24\" or \"2001:db8::/32\"")
-                })
-            })
-            .collect();
-        Ok(PrefixSet::new(prefixes?))
+    pub(super) fn prefixes(&self, key: &str, texts: &[String]) -> Result<Vec<Prefix>, ConfigError> {
+        let prefix = |text: &String| {
+            prefixes::parse(text).map_err(|(problem, remedy)| self.wrong(key, text, problem, &remedy))
+        };
+        texts.iter().map(prefix).collect()
     }
 
     /// A number in `range`, which is one of those that `T` has.
@@ -127,14 +123,20 @@ impl Resolver<'_> {
         text: &str,
         range: RangeInclusive<Duration>,
     ) -> Result<Duration, ConfigError> {
-        let duration = humantime::parse_duration(text).map_err(|error| {
-            self.wrong(key, text, error, "durations look like \"1d\", \"12h\" or \"90s\"")
+        let duration = humantime::parse_duration(text).map_err(|_| {
+            let (problem, example) = match text.trim().parse::<u64>() {
+                Ok(number) => ("a duration without a unit", format!("write \"{number}s\" for seconds")),
+                Err(_) => (
+                    "invalid duration: expected a number and a unit",
+                    "write \"90s\", \"12h\" or \"1d\"".to_owned(),
+                ),
+            };
+            self.wrong(key, text, problem, &example)
         })?;
         if range.contains(&duration) {
             return Ok(duration);
         }
-        let (least, most) =
-            (humantime::format_duration(*range.start()), humantime::format_duration(*range.end()));
+        let (least, most) = (describe_duration(*range.start()), describe_duration(*range.end()));
         Err(self.wrong(key, text, "out of range", &format!("write a duration from {least} to {most}")))
     }
 
@@ -169,5 +171,72 @@ impl Resolver<'_> {
             return Err(self.wrong(key, per_second, "out of range", remedy));
         }
         Ok(Some((1e6 / per_second) as u64))
+    }
+}
+
+/// A duration as a configuration has it, in units of one length: no months, which have several.
+pub(super) fn describe_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let parts = [
+        (u128::from(seconds / 86_400), "d"),
+        (u128::from(seconds % 86_400 / 3600), "h"),
+        (u128::from(seconds % 3600 / 60), "m"),
+        (u128::from(seconds % 60), "s"),
+        (u128::from(duration.subsec_millis()), "ms"),
+    ];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect();
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}
+
+/// What is wrong with a text that is not an address and a port, and the remedy. A wildcard is proposed for what all
+/// clients may reach, and loopback for metrics and probes.
+pub(super) fn address_mistake(key: &str, text: &str) -> (String, String) {
+    let here: SocketAddr = match key {
+        "metrics.listen" => (Ipv4Addr::LOCALHOST, 9975).into(),
+        "health.listen" => (Ipv4Addr::LOCALHOST, 9976).into(),
+        "nts.ke-listen" => (Ipv4Addr::UNSPECIFIED, 4460).into(),
+        _ => (Ipv4Addr::UNSPECIFIED, 123).into(),
+    };
+    let write = |address: SocketAddr| {
+        let address = ListenAddress::from(address).checked();
+        address.map_or_else(|(_, remedy)| remedy, |address| format!("write \"{address}\""))
+    };
+    let bare = |text: &str| text.trim_matches(['[', ']']).parse::<IpAddr>();
+    if let Ok(address) = text.trim().parse() {
+        return ("an address with white space around it".to_owned(), write(address));
+    }
+    if let Ok(ip) = bare(text) {
+        return ("the port is missing".to_owned(), write((ip, here.port()).into()));
+    }
+    if let Some((ip, zone)) = text.trim_matches(['[', ']']).split_once('%')
+        && ip.parse::<Ipv6Addr>().is_ok()
+        && !zone.contains([':', ']'])
+    {
+        let remedy = format!("write \"[{ip}%{zone}]:{}\"", here.port());
+        return ("the port is missing".to_owned(), remedy);
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or(match text.bytes().all(|c| c.is_ascii_digit()) {
+        true => ("", text),
+        false => (text, ""),
+    });
+    let is_number = !port.is_empty() && port.bytes().all(|c| c.is_ascii_digit());
+    match (host, port.parse::<u16>()) {
+        (_, Err(_)) if is_number => (
+            format!("port {port} is out of range"),
+            format!("write a port from 1 to 65535, as in \"{here}\""),
+        ),
+        ("" | "*", Ok(port)) => ("the address is missing".to_owned(), write((here.ip(), port).into())),
+        (host, Ok(port)) => match bare(host) {
+            Ok(ip) => ("an IPv6 address needs brackets".to_owned(), write((ip, port).into())),
+            Err(_) => (
+                "invalid address: expected the IP address of an interface, and a port".to_owned(),
+                format!("write it as in \"{here}\" or \"[::]:{}\"", here.port()),
+            ),
+        },
+        (_, Err(_)) => (
+            "invalid address: expected ADDRESS:PORT or [ADDRESS]:PORT".to_owned(),
+            format!("write it as in \"{here}\" or \"[::]:{}\"", here.port()),
+        ),
     }
 }

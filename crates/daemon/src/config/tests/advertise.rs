@@ -48,10 +48,10 @@ fn mistakes_in_the_list_are_named() {
         ("{ weight = 0 }", &["nts.advertise.weight = \"0\"", "no server takes new clients", "1 or more"]),
         ("[{ port = 65536 }]", &["nts.advertise.port = \"65536\"", "1 to 65535"]),
         ("[{ server = \"[::1]\" }]", &["nts.advertise.server = \"[::1]\"", "without brackets"]),
-        ("{ host = \"a\" }", &["line 4", "unknown field `host`"]),
-        ("[{ host = \"a\" }]", &["line 4", "unknown field `host`"]),
-        ("\"ntp-1\"", &["line 4", "a table, or a list of tables"]),
-        ("[\"ntp-1\"]", &["line 4", "invalid type"]),
+        ("{ host = \"a\" }", &["line 4", "nts.advertise.host: unknown key"]),
+        ("[{ host = \"a\" }]", &["line 4", "nts.advertise.host: unknown key"]),
+        ("\"ntp-1\"", &["line 4", "a table or a list of tables"]),
+        ("[\"ntp-1\"]", &["line 4", "expected a table"]),
     ] {
         assert_names(&format!("{NTS}advertise = {value}"), parts);
     }

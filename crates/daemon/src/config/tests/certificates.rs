@@ -49,7 +49,10 @@ fn mistakes_in_certificates_name_key_value_and_remedy() {
         (format!("[nts]\n{TABLE}names = [\"a.*.b\"]"), &["nts.certificate.names", "no name of the DNS"]),
         (format!("[nts]\n{TABLE}names = [\"192.0.2.1\"]"), &["192.0.2.1", "clients name no addresses"]),
         (format!("[nts]\n{TABLE}names = [\"a\", \"A.\"]"), &["names = \"a\"", "listed twice"]),
-        ("[nts]\n[[nts.certificate]]\nprivate-key = \"/k\"".to_owned(), &["missing field"]),
+        (
+            "[nts]\n[[nts.certificate]]\nprivate-key = \"/k\"".to_owned(),
+            &["nts.certificate.certificate-chain: missing"],
+        ),
         (format!("[nts]\n{TABLE}").replace("/a/k", "k"), &["nts.certificate.private-key", "slash"]),
         (format!("[nts]\nhand-over = \"run\"\n{TABLE}"), &["nts.hand-over = \"run\"", "slash"]),
         (format!("[nts]\nke-listen = []\n{TABLE}"), &["nts.certificate: without effect"]),
