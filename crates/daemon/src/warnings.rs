@@ -21,7 +21,7 @@ use crate::reference;
 /// A setting with an effect that is hardly meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Warning {
-    /// The key, with its tables.
+    /// The key, with its tables; empty if the value is a file as a whole.
     pub(crate) key: String,
     /// Its value; empty if the message is about the key alone.
     pub(crate) value: String,
@@ -48,7 +48,10 @@ impl Warning {
 
     /// The warning with the file and line that its key is in.
     fn describe(&self, config: &Config) -> String {
-        config.wrong(&self.key, &self.value, &self.consequence, &self.remedy).to_string()
+        match self.key.is_empty() {
+            true => self.to_string(),
+            false => config.wrong(&self.key, &self.value, &self.consequence, &self.remedy).to_string(),
+        }
     }
 }
 
@@ -56,9 +59,10 @@ impl Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Warning { key, value, consequence, remedy } = self;
-        match value.is_empty() {
-            true => write!(f, "{key}: {consequence}; {remedy}"),
-            false => write!(f, "{key} = {value:?}: {consequence}; {remedy}"),
+        match (key.is_empty(), value.is_empty()) {
+            (true, _) => write!(f, "{value}: {consequence}; {remedy}"),
+            (false, true) => write!(f, "{key}: {consequence}; {remedy}"),
+            (false, false) => write!(f, "{key} = {value:?}: {consequence}; {remedy}"),
         }
     }
 }
@@ -89,7 +93,7 @@ fn skipped(config: &Config, all: &mut Vec<Warning>) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let remedy = format!("rename it to {name}.toml, or remove it");
         let consequence = "this file is not read: its name does not end in .toml";
-        all.push(Warning::new("conf.d", path.display(), consequence, remedy));
+        all.push(Warning::new("", path.display(), consequence, remedy));
     }
 }
 

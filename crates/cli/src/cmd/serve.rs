@@ -144,9 +144,9 @@ fn tell_addresses(node: &Running) {
     for address in node.ntp_addresses() {
         log::info!("serving time on {address}");
     }
-    let until = if node.has_cookie_keys() { "" } else { ", once there are cookie keys" };
+    let when = if node.has_cookie_keys() { "" } else { "once there are cookie keys: " };
     for address in node.ke_addresses() {
-        log::info!("exchanging keys on {address}{until}");
+        log::info!("{when}exchanging keys on {address}");
     }
     if let Some(address) = node.metrics_address() {
         log::info!("showing metrics on http://{address}/metrics");

@@ -296,7 +296,7 @@ fn unknown(
     let written = name.get_ref();
     let remedy = if let Some(near) = nearest(written, keys) {
         format!("did you mean {}?", inner(place, near))
-    } else if let Some(elsewhere) = elsewhere(written, "", TOP) {
+    } else if let Some(elsewhere) = elsewhere(written) {
         format!("did you mean {elsewhere}?")
     } else {
         let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
@@ -327,16 +327,11 @@ fn nearest(written: &str, keys: Keys) -> Option<&'static str> {
     Some(name)
 }
 
-/// The place of another table's key of this name.
-fn elsewhere(written: &str, place: &str, keys: Keys) -> Option<String> {
+/// The place of a key of this name in another of the tables.
+fn elsewhere(written: &str) -> Option<String> {
     let plain = written.replace('_', "-").to_ascii_lowercase();
-    keys.iter().find_map(|key| {
-        let here = inner(place, key.name);
-        if key.name == plain && here != plain {
-            return Some(here);
-        }
-        elsewhere(written, &here, key.form.keys()?)
-    })
+    let has = |table: &&Key| table.form.keys().is_some_and(|keys| keys.iter().any(|key| key.name == plain));
+    Some(inner(TOP.iter().find(has)?.name, &plain))
 }
 
 /// How many letters have to be added, removed, replaced or swapped with their neighbour to make one word of another:
