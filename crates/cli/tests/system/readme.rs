@@ -40,6 +40,17 @@ impl Readme {
     }
 }
 
+impl Readme {
+    /// The lines for chrony.
+    fn chrony_lines() -> String {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+        let text = std::fs::read_to_string(file).unwrap();
+        let block = text.split_once("```conf\n").unwrap().1.split_once("```\n").unwrap().0;
+        assert!(block.lines().count() == 3 && block.contains("bindaddress 127.0.0.1\n"), "{block}");
+        block.to_owned()
+    }
+}
+
 /// A host whose `/etc` is a copy and whose `/var/lib` is empty.
 pub(crate) struct Machine {
     /// It holds the view until it ends.
@@ -157,7 +168,8 @@ fn server_of_the_readme_serves_drops_its_rights_and_takes_over_a_renewed_certifi
     machine.install_package();
     machine.write(&readme.config);
     machine.certify(&lab);
-    let _chrony = chrony.on(&hosts, Host::Server).daemon(&lab, "local stratum 5\nallow\nport 11123");
+    let lines = format!("{}\nlocal stratum 5\n{}", debian_s_chrony_conf(), Readme::chrony_lines());
+    let _chrony = chrony.on(&hosts, Host::Server).daemon(&lab, &lines);
     let mut server = machine.restart();
     let is_listening =
         [server.wait_for_line("serving time on "), server.wait_for_line("exchanging keys on ")];
@@ -217,6 +229,41 @@ fn server_of_the_readme_has_a_lab_certificate() {
     let answer =
         wait_for("chrony's time", || Some(ask()).filter(|answer| answer.contains("stratum        5")));
     assert!(answer.contains("NTS, "), "{answer}");
+}
+
+/// chrony's configuration as its package installs it, but for its servers, which are not to be reached from here.
+fn debian_s_chrony_conf() -> String {
+    let file = peers::folder().join("chrony/usr/share/chrony/chrony.conf");
+    let text = std::fs::read_to_string(file).unwrap();
+    let is_of_servers =
+        |line: &str| ["pool ", "sourcedir ", "confdir "].iter().any(|word| line.starts_with(word));
+    assert!(text.lines().any(is_of_servers) && text.contains("confdir /etc/chrony/conf.d"), "{text}");
+    text.lines().filter(|line| !is_of_servers(line)).map(|line| line.to_owned() + "\n").collect()
+}
+
+#[test]
+fn kernel_reference_of_the_readme_passes_check() {
+    let hosts = match Hosts::new(1) {
+        Ok(hosts) => hosts,
+        Err(skip) => return skip.tell(),
+    };
+    let lab = Lab::with_certificate(named("first.test"));
+    let machine = Machine::new(&hosts, Host::Server, lab.path());
+    let readme = Readme::read("A server in a minute");
+    machine.install_package();
+    let (upstream, comment) = ("reference = { upstream = \"127.0.0.1:11123\" }", "with systemd-timesyncd: ");
+    let kernel = readme.config.split_once(comment).unwrap().1.lines().next().unwrap();
+    assert_eq!(kernel, "reference = \"kernel\"");
+    machine.write(&readme.config.replace(upstream, kernel));
+    machine.certify(&lab);
+    let mut server = machine.restart();
+    server.wait_for_line("serving time on ");
+    let log = server.log();
+    // A kernel that nothing synchronises is named with the remedy.
+    assert!(
+        !log.contains("leap=3") || log.contains("systemd-timesyncd") || log.contains("adjtimex"),
+        "{log}"
+    );
 }
 
 /// Where README has memcached.
