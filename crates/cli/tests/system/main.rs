@@ -29,6 +29,7 @@ mod logs;
 mod mac;
 mod manifests;
 mod measured;
+mod mistakes;
 mod names;
 mod neighbours;
 mod ntpsec;
