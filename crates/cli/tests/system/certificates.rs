@@ -219,7 +219,7 @@ fn no_exchange_fails_while_one_of_two_certificates_is_renewed_well_and_badly() {
             step(&|_| {}, None);
         }
         step(&|[chain, _]| fs::write(b.chain(), &chain[..200]).unwrap(), Some("PEM certificate"));
-        step(&|[_, key]| fs::write(b.key(), &key[..100]).unwrap(), Some("ends before its last line"));
+        step(&|[_, key]| fs::write(b.key(), &key[..100]).unwrap(), Some("has no end"));
         step(&|_| {}, None);
         step(&|_| assert!(fs::copy(a.chain(), b.chain()).is_ok()), Some("does not belong"));
         step(&|_| assert!(fs::copy(a.key(), b.key()).is_ok()), Some("does not belong"));

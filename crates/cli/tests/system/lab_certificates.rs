@@ -247,7 +247,7 @@ const CASES: [(&str, i32, &str, &str); 20] = [
     (
         "cat leaf.pem > c.pem; head -c 300 inner.pem >> c.pem; cp leaf.key k",
         78,
-        "has no -----END CERTIFICATE-----",
+        "-----BEGIN CERTIFICATE----- has no end",
         "as a whole",
     ),
     ("cat leaf.pem inner.pem > c.pem; cp inner.key k", 78, "its certificate 2", "own certificate first"),

@@ -48,7 +48,7 @@ fn file_of_the_manual_is_good_as_it_is() {
     let message = text(&output);
     let is_good = output.status.code() == Some(0) && message.contains("authentick.toml: good");
     let has_no_user = output.status.code() == Some(78)
-        && message.contains("line 17: server.user = \"authentick\": there is no such user");
+        && message.contains("line 18: server.user = \"authentick\": there is no such user");
     assert!(is_good || has_no_user, "{message}");
 }
 
@@ -240,7 +240,7 @@ fn sighup_takes_over_a_new_certificate_and_keeps_the_old_one_if_the_new_is_bad()
     );
     assert_names(&text(&server.query(&lab, &[])), &["CN=renewed.test"]);
     server.process.signal("-HUP");
-    assert_names(&server.process.wait_for_line("configuration: "), &["no changes; files=1"]);
+    assert_names(&server.process.wait_for_line("configuration: no changes; "), &["files=1 allow="]);
     std::fs::write(lab.key(), "no key").unwrap();
     server.process.signal("-HUP");
     server.process.wait_for_line("certificate not changed");

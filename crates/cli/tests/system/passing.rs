@@ -219,8 +219,8 @@ fn taken_metrics_port_does_not_stop_time() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let mut server = launch(&with_metrics(&lab, "", port));
-    let line = server.wait_for_line("no metrics, until its port can be bound");
-    assert!(line.contains("metrics.listen") && line.contains("in use"), "{line}");
+    let line = server.wait_for_line("nothing is served on metrics.listen, until its port can be bound");
+    assert!(line.contains("metrics.listen = ") && line.contains("in use"), "{line}");
     let address = server.wait_for_line("serving time on ").parse().unwrap();
     assert!(is_answered(address));
     drop(taken);
