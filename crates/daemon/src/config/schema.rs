@@ -110,7 +110,7 @@ impl Checker<'_> {
             let key = inner(place, name.get_ref());
             match keys.iter().find(|known| known.name == name.get_ref()) {
                 Some(known) => self.value(&key, value, known)?,
-                None => return Err(unknown(key, name, value.get_ref(), place, keys)),
+                None => return Err(unknown(&key, name, value.get_ref(), place, keys)),
             }
         }
         match keys.iter().find(|key| key.is_needed && !table.contains_key(key.name)) {
@@ -286,7 +286,7 @@ pub(super) fn inner(place: &str, key: &str) -> String {
 
 /// A key that its table does not have.
 fn unknown(
-    key: String,
+    key: &str,
     name: &Spanned<std::borrow::Cow<'_, str>>,
     value: &DeValue<'_>,
     place: &str,
