@@ -2,16 +2,20 @@
 //! file that has another name elsewhere. All files that are read while a server runs are opened here.
 //!
 //! Reading follows links, by which certificates and keys are often reached; but it accepts only regular files, never
-//! blocks, and never reads more than its limit. What is checked is what was opened. Writing is in [`crate::replace`]
+//! blocks, and never reads more than its limit. Root reads through a link that another user can change only what is that
+//! user's own. What is checked is what was opened. Writing is in [`crate::replace`]
 //! and [`crate::lock`]; whose rights are used for either, in [`crate::custody`].
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use authentick_net::custody::{Custodian, custodian};
 use authentick_net::passing::may_pass;
-use rustix::fs::OFlags;
+use authentick_net::privilege;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -52,6 +56,9 @@ pub enum Unreadable {
     /// Others have rights on it that they must not have; its mode.
     #[error("mode {mode:o} {problem}", mode = .0, problem = describe_mode(*.0))]
     Mode(u32),
+    /// A link that another user controls leads to it, and it is not that user's; the place of the link.
+    #[error("a link leads to it that another user can change, in {0}, and it is not that user's file")]
+    Foreign(PathBuf),
     /// It is longer than such files are; its octets.
     #[error("{0} octets are too many")]
     Size(u64),
@@ -65,6 +72,9 @@ const fn describe_mode(mode: u32) -> &'static str {
         (0, 0) => "lets its group read the key",
     }
 }
+
+/// What to do about a file that is [`Unreadable::Foreign`].
+pub const FOREIGN_REMEDY: &str = "name the file itself, in a directory that root alone can change, or give it to the user who owns the link";
 
 /// How a file is closed to others: by `command`, unless it is on a file system that takes no change, as secrets of
 /// Compose and Swarm are.
@@ -155,12 +165,38 @@ pub fn try_open(path: &Path) -> Result<(), Unreadable> {
 
 fn open(path: &Path) -> Result<(File, Metadata), Unreadable> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
-    let metadata = file.metadata()?;
+    let open = || OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+    // Root can read what another user's link may lead to, and must not do so for that user.
+    let (file, metadata) = match privilege::is_root().then(|| custodian(path)).transpose()? {
+        None | Some(Custodian::Root) => with_metadata(open()?)?,
+        Some(custodian) => match rustix::fs::openat2(
+            rustix::fs::CWD,
+            path,
+            flags | OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::NO_SYMLINKS,
+        ) {
+            Ok(file) => with_metadata(file.into())?,
+            Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => {
+                let (file, metadata) = with_metadata(open()?)?;
+                match custodian {
+                    Custodian::User { uid, .. } if uid == metadata.uid() => (file, metadata),
+                    Custodian::User { at, .. } | Custodian::Many(at) => return Err(Unreadable::Foreign(at)),
+                    Custodian::Root => (file, metadata),
+                }
+            }
+            Err(error) => return Err(io::Error::from(error).into()),
+        },
+    };
     match metadata.is_file() {
         true => Ok((file, metadata)),
         false => Err(Unreadable::NotAFile),
     }
+}
+
+fn with_metadata(file: File) -> io::Result<(File, Metadata)> {
+    let metadata = file.metadata()?;
+    Ok((file, metadata))
 }
 
 /// Reads as [`read`] does, but also a pipe, as a shell's `<(...)`, whose writer is waited for: for files that a user
@@ -213,6 +249,41 @@ mod tests {
         for name in ["pipe", "endless", "."] {
             assert!(matches!(read(name), Err(Unreadable::NotAFile)), "{name}");
         }
+    }
+
+    #[test]
+    fn root_follows_no_link_of_another_user_to_its_own_files() {
+        const USER: u32 = 65534;
+        if !authentick_lab::skip::is_root("to have files of another user") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let at = |name: &str| folder.join(name);
+        std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::create_dir(at("theirs")).unwrap();
+        for name in ["roots", "theirs/own", "theirs/roots"] {
+            std::fs::write(at(name), name).unwrap();
+        }
+        symlink(at("roots"), at("theirs/to-roots")).unwrap();
+        symlink(at("theirs/own"), at("theirs/to-own")).unwrap();
+        symlink(at("roots"), at("link")).unwrap();
+        for name in ["theirs", "theirs/own"] {
+            std::os::unix::fs::chown(at(name), Some(USER), Some(USER)).unwrap();
+        }
+        symlink(at("theirs"), at("folder")).unwrap();
+        let read = |name: &str| read(&at(name), Secrecy::Public, 100);
+        for name in ["link", "roots", "theirs/own", "theirs/roots", "theirs/to-own", "folder/own"] {
+            assert!(read(name).is_ok(), "{name}");
+        }
+        for name in ["theirs/to-roots", "folder/to-roots"] {
+            assert!(matches!(read(name), Err(Unreadable::Foreign(_))), "{name}");
+        }
+        // One that anyone may put links into.
+        std::fs::create_dir(at("open")).unwrap();
+        std::fs::set_permissions(at("open"), PermissionsExt::from_mode(0o777)).unwrap();
+        symlink(at("roots"), at("open/to-roots")).unwrap();
+        assert!(matches!(read("open/to-roots"), Err(Unreadable::Foreign(_))));
     }
 
     #[test]

@@ -211,6 +211,7 @@ impl<'a> PemFile<'a> {
                     self.wrong(problem, format!("{HAND_OVER_AGAIN}, with server.user = \"{user}\"; {group}"))
                 }
                 Unreadable::NotAFile | Unreadable::Size(_) => self.wrong(problem, "name a PEM file"),
+                Unreadable::Foreign(_) => self.wrong(problem, guarded::FOREIGN_REMEDY),
                 Unreadable::Io(_) if error.is_missing() => self.wrong(problem, "name a file that exists"),
                 Unreadable::Io(_) => self.wrong(problem, let_read(&privilege::acting_user(), &path)),
             };

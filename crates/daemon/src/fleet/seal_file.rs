@@ -138,6 +138,7 @@ impl SealFileError {
                         "{}; if others may have read it: authentick keys seal rotate --file {path}",
                         guarded::close(file, &format!("chmod 600 {path}"))
                     ),
+                    Unreadable::Foreign(_) => guarded::FOREIGN_REMEDY.to_owned(),
                     Unreadable::NotAFile | Unreadable::Size(_) => "name a file of seal keys".to_owned(),
                     Unreadable::Io(_) if error.is_missing() => format!(
                         "copy it from another node, or make the first: authentick keys seal generate --file {path}"

@@ -146,6 +146,7 @@ impl StoreError {
             StoreError::Master(path, Unreadable::Mode(_)) => {
                 guarded::close(path, &format!("chmod 600 {}", path.display()))
             }
+            StoreError::Master(_, Unreadable::Foreign(_)) => guarded::FOREIGN_REMEDY.to_owned(),
             StoreError::Master(_, Unreadable::NotAFile | Unreadable::Size(_)) | StoreError::ShortMaster(..) => {
                 "name the file that is cookie_key_file to CFNTS, or 16 random octets in a file".to_owned()
             }

@@ -131,6 +131,9 @@ pub(super) fn read(
         Err(error) if error.is_missing() => Ok(None),
         Err(Unreadable::Io(error)) => Err(StoreError::Io(place(), error)),
         Err(Unreadable::Mode(mode)) => Err(StoreError::Mode(place(), mode)),
+        Err(Unreadable::Foreign(_)) => {
+            Err(StoreError::NotOurs(place(), "another user's link, where keys should be"))
+        }
         Err(Unreadable::NotAFile) => Err(StoreError::NotOurs(place(), "not a file, where keys should be")),
         Err(Unreadable::Size(_)) => {
             Err(StoreError::Line(path.display().to_string(), 0, "file is too long to hold such keys"))

@@ -42,6 +42,9 @@ pub enum KeyFileError {
     /// The path is a directory, a pipe or the like.
     #[error("{0}: not a file")]
     NotAFile(PathBuf),
+    /// A link that another user can change leads to it, from this place, and it is not that user's.
+    #[error("{0}: a link leads to it that another user can change, in {1}, and it is not that user's file")]
+    Foreign(PathBuf, PathBuf),
     /// Something else stands where the lock file should be: what it is.
     #[error("{0}: {1}")]
     NotOurs(PathBuf, &'static str),
@@ -74,6 +77,7 @@ impl KeyFileError {
             },
             KeyFileError::Mode(path, _) => guarded::close(path, &format!("chmod 600 {}", path.display())),
             KeyFileError::NotAFile(_) => "name a file with keys".to_owned(),
+            KeyFileError::Foreign(..) => guarded::FOREIGN_REMEDY.to_owned(),
             KeyFileError::NotOurs(path, _) => {
                 format!("find out who put it there, and remove {}", path.display())
             }
@@ -96,6 +100,7 @@ impl KeyFileError {
             KeyFileError::Held(..) => true,
             KeyFileError::Mode(..)
             | KeyFileError::NotAFile(_)
+            | KeyFileError::Foreign(..)
             | KeyFileError::NotOurs(..)
             | KeyFileError::Text(..) => false,
         }
@@ -167,6 +172,7 @@ impl KeyFile {
         guarded::read(&path, Secrecy::GroupReads, FILE_SIZE_MAX).map_err(|error| match error {
             Unreadable::Io(error) => KeyFileError::Io(path, error),
             Unreadable::NotAFile => KeyFileError::NotAFile(path),
+            Unreadable::Foreign(at) => KeyFileError::Foreign(path, at),
             Unreadable::Mode(mode) => KeyFileError::Mode(path, mode),
             Unreadable::Size(size) => {
                 let problem = format!("{size} octets are too many for a file of keys");

@@ -114,9 +114,9 @@ impl Stored {
             }
             Err(error) if error.is_missing() => Ok(Stored::default()),
             Err(Unreadable::Io(error)) => Err(UsesError::Io(path, error)),
-            Err(Unreadable::NotAFile | Unreadable::Mode(_) | Unreadable::Size(_)) => {
-                Err(UsesError::Line(path, 0))
-            }
+            Err(
+                Unreadable::NotAFile | Unreadable::Foreign(_) | Unreadable::Mode(_) | Unreadable::Size(_),
+            ) => Err(UsesError::Line(path, 0)),
         }
     }
 

@@ -110,7 +110,7 @@ fn identity(files: [(&str, &Path); 3]) -> Result<Identity, Failure> {
             let (exit, remedy) = match &error {
                 Unreadable::Io(error) => (Exit::of_access(error), String::new()),
                 Unreadable::Mode(_) => (Exit::Configuration, format!("; run: chmod 600 {shown}")),
-                Unreadable::NotAFile | Unreadable::Size(_) => {
+                Unreadable::NotAFile | Unreadable::Foreign(_) | Unreadable::Size(_) => {
                     (Exit::Configuration, "; name a PEM file".to_owned())
                 }
             };

@@ -10,7 +10,7 @@ use authentick_lab::prober::Prober;
 use super::{
     Bench, NOBODY, PLANTS, assert_names, assert_served, give, remove, run, set_mode, wait_for_failure,
 };
-use crate::lab::{authentick, is_root, refused, start, text};
+use crate::lab::{Lab, authentick, is_root, refused, start, text};
 
 /// Each plant in the place of each of these files in turn, while root runs the command.
 fn try_all_plants(bench: &Bench, files: &[PathBuf], arguments: &[&str]) {
@@ -192,4 +192,34 @@ fn try_plants_on_a_server(name: &str) {
     bench.assert_unharmed(name);
     server.process.signal("-TERM");
     assert_eq!(server.process.wait(), 0, "{}", server.process.log());
+}
+
+#[test]
+fn root_reads_no_file_through_another_users_link() {
+    if !is_root("to have files that another user must not have read") {
+        return;
+    }
+    let lab = Lab::new();
+    let theirs = lab.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    set_mode(lab.path(), 0o755);
+    chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
+    let keys = lab.path().join("shared-keys");
+    fs::write(&keys, "1 AES128 HEX:7EA62AE64D190114D46D5A082F948EC1\n").unwrap();
+    set_mode(&keys, 0o600);
+    let seen = |replaced: &Path, by: &Path| {
+        let config = lab.config("user = \"root\"", "");
+        let text = fs::read_to_string(&config).unwrap() + &format!("\n[symmetric]\nkeys = {keys:?}\n");
+        fs::write(&config, text.replace(replaced.to_str().unwrap(), by.to_str().unwrap())).unwrap();
+        super::check(&config)
+    };
+    assert_eq!(seen(&keys, &keys).0, 0);
+    for secret in [lab.key(), keys.clone()] {
+        let link = theirs.join("link");
+        symlink(&secret, &link).unwrap();
+        let (code, said) = seen(&secret, &link);
+        assert_eq!(code, 78, "{said}");
+        assert_names(&said, &["a link leads to it that another user can change", "name the file itself"]);
+        fs::remove_file(&link).unwrap();
+    }
 }
