@@ -55,6 +55,38 @@ impl Drop for Disk {
     }
 }
 
+/// A folder that takes no new file, and whose files keep their names, until this is dropped; for root too.
+#[derive(Debug)]
+pub struct ClosedFolder(PathBuf);
+
+impl ClosedFolder {
+    /// Closes `folder`.
+    ///
+    /// # Errors
+    /// A skip, with the reason, where the file system knows no such folders.
+    pub fn close(folder: &Path) -> Result<Self, Skip> {
+        set_closed(folder, true)?;
+        Ok(ClosedFolder(folder.to_owned()))
+    }
+}
+
+impl Drop for ClosedFolder {
+    fn drop(&mut self) {
+        let _ = set_closed(&self.0, false);
+    }
+}
+
+/// Root writes whatever the mode is, but to no folder that is immutable. chattr(1).
+fn set_closed(folder: &Path, is_closed: bool) -> Result<(), Skip> {
+    let (program, mode) = match (rustix::process::geteuid().is_root(), is_closed) {
+        (true, true) => ("chattr", "+i"),
+        (true, false) => ("chattr", "-i"),
+        (false, true) => ("chmod", "500"),
+        (false, false) => ("chmod", "700"),
+    };
+    run(program, &[mode.as_ref(), folder])
+}
+
 /// A small file system in memory (tmpfs) that is mounted until this is dropped.
 #[derive(Debug)]
 pub struct RamDisk {

@@ -69,7 +69,9 @@ mod tests {
     fn help_and_manual_name_each_signal_with_its_meaning() {
         let manual = include_str!("../../../../../docs/manual/serving.md");
         let page: Vec<&str> = manual.lines().filter(|line| line.starts_with("| `SIG")).collect();
-        let help: Vec<&str> = SIGNALS_HELP.lines().filter(|line| line.trim().starts_with("SIG")).collect();
+        // A list that is too long for its column goes on in the next line.
+        let help = SIGNALS_HELP.replace("real-time signals\n", "real-time signals ");
+        let help: Vec<&str> = help.lines().filter(|line| line.trim().starts_with("SIG")).collect();
         for (signals, words) in
             [(&RELOAD[..], "reads"), (&STOP[..], "stops"), (&IGNORE[..], "ignored, and logged")]
         {

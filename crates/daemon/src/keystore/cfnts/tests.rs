@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use authentick_lab::caches::{Behaviour, CacheServer};
+use authentick_lab::disk::ClosedFolder;
 use authentick_lab::process::wait_for;
 use authentick_net::clock::KernelClock;
 use authentick_wire::time::NtpTime;
@@ -127,17 +128,9 @@ impl Site {
         self.store.counters().post.strange.get()
     }
 
-    /// Whether its disk refuses to be written to.
-    fn block(&self, is_blocked: bool) {
-        let state = self.folder.path().join("state");
-        // Root may write whatever the mode is, but to no folder that cannot be changed.
-        let [program, mode] = match (authentick_net::privilege::is_root(), is_blocked) {
-            (true, true) => ["chattr", "+i"],
-            (true, false) => ["chattr", "-i"],
-            (false, true) => ["chmod", "500"],
-            (false, false) => ["chmod", "700"],
-        };
-        assert!(std::process::Command::new(program).arg(mode).arg(state).status().unwrap().success());
+    /// Has its disk refuse to be written to, for as long as the result lives.
+    fn block(&self) -> ClosedFolder {
+        ClosedFolder::close(&self.folder.path().join("state")).expect("e2fsprogs is there")
     }
 }
 
@@ -331,20 +324,20 @@ fn keys_that_the_disk_refuses_open_and_do_not_seal() {
     let cache = CacheServer::on_loopback(Behaviour::Honest);
     let mut site = Site::new(&cache, BEGIN, 1);
     site.run();
-    site.block(true);
+    let blocked = site.block();
     site.pass(HOUR);
     site.run();
     assert_eq!(site.seals(), Some(0), "that another hour seals is to be on the disk, too");
     site.pass(HOUR);
-    site.block(false);
+    drop(blocked);
     site.run();
     assert_eq!(site.seals(), Some(2));
-    site.block(true);
+    let _blocked = site.block();
     let mut other = Site::new(&cache, BEGIN + 3 * HOUR, 2);
-    other.block(true);
+    let blocked = other.block();
     other.run();
     assert!(other.keys().is_none(), "nothing was ever written");
-    other.block(false);
+    drop(blocked);
     other.run();
     assert_eq!(other.seals(), Some(3));
     std::fs::remove_file(other.store.path().unwrap()).unwrap();
