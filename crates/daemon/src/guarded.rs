@@ -2,8 +2,8 @@
 //! file that has another name elsewhere. All files that are read while a server runs are opened here.
 //!
 //! Reading follows links, by which certificates and keys are often reached; but it accepts only regular files, never
-//! blocks, and never reads more than its limit. Root reads through a link that another user can change only what is that
-//! user's own. What is checked is what was opened. Writing is in [`crate::replace`]
+//! blocks, and never reads more than its limit. Root reads through a link that another user can change only what is
+//! that user's own. What is checked is what was opened. Writing is in [`crate::replace`]
 //! and [`crate::lock`]; whose rights are used for either, in [`crate::custody`].
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -74,7 +74,8 @@ const fn describe_mode(mode: u32) -> &'static str {
 }
 
 /// What to do about a file that is [`Unreadable::Foreign`].
-pub const FOREIGN_REMEDY: &str = "name the file itself, in a directory that root alone can change, or give it to the user who owns the link";
+pub const FOREIGN_REMEDY: &str =
+    "name the file itself, in a directory that root alone can change, or give it to the owner of the link";
 
 /// How a file is closed to others: by `command`, unless it is on a file system that takes no change, as secrets of
 /// Compose and Swarm are.
