@@ -55,36 +55,37 @@ impl Drop for Disk {
     }
 }
 
-/// A folder that takes no new file, and whose files keep their names, until this is dropped; for root too.
+/// A folder that takes no new file, or a file that nothing can replace, until this is dropped; for root too. Without
+/// root's rights only folders are closed.
 #[derive(Debug)]
-pub struct ClosedFolder(PathBuf);
+pub struct Closed(PathBuf);
 
-impl ClosedFolder {
-    /// Closes `folder`.
+impl Closed {
+    /// Closes a folder or a file.
     ///
     /// # Errors
-    /// A skip, with the reason, where the file system knows no such folders.
-    pub fn close(folder: &Path) -> Result<Self, Skip> {
-        set_closed(folder, true)?;
-        Ok(ClosedFolder(folder.to_owned()))
+    /// A skip, with the reason, where the file system knows no such files.
+    pub fn close(path: &Path) -> Result<Self, Skip> {
+        set_closed(path, true)?;
+        Ok(Closed(path.to_owned()))
     }
 }
 
-impl Drop for ClosedFolder {
+impl Drop for Closed {
     fn drop(&mut self) {
         let _ = set_closed(&self.0, false);
     }
 }
 
-/// Root writes whatever the mode is, but to no folder that is immutable. chattr(1).
-fn set_closed(folder: &Path, is_closed: bool) -> Result<(), Skip> {
+/// Root writes whatever the mode is, but to nothing that is immutable. chattr(1).
+fn set_closed(path: &Path, is_closed: bool) -> Result<(), Skip> {
     let (program, mode) = match (rustix::process::geteuid().is_root(), is_closed) {
         (true, true) => ("chattr", "+i"),
         (true, false) => ("chattr", "-i"),
         (false, true) => ("chmod", "500"),
         (false, false) => ("chmod", "700"),
     };
-    run(program, &[mode.as_ref(), folder])
+    run(program, &[mode.as_ref(), path])
 }
 
 /// A small file system in memory (tmpfs) that is mounted until this is dropped.

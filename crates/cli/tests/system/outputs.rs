@@ -68,7 +68,7 @@ const STATES: [State; 9] = [
     State {
         name: "bind mount",
         prepare: "echo old > $p.host; touch $p; mount --bind $p.host $p",
-        check: "grep -q \"$w\" $p.host && ! grep -q old $p.host",
+        check: "grep -q \"$w\" $p.host && ! grep -qx old $p.host",
     },
     State {
         name: "writable file in a read-only folder",
@@ -91,13 +91,17 @@ const STATES: [State; 9] = [
 
 /// Runs a script as root of its own mounts, with a private /dev.
 fn in_mounts(folder: &Path, script: &str) -> Output {
-    let head = "set -eu; mount --make-rprivate /; mkdir -p dev; mount -t tmpfs none dev; mknod dev/null c 1 3; \
-                mknod dev/full c 1 7; mknod dev/urandom c 1 9; mknod dev/random c 1 8; mknod dev/tty c 5 0; \
-                chmod 666 dev/*; mkdir dev/pts; mount --bind /dev/pts dev/pts; mknod dev/ptmx c 5 2; \
-                chmod 666 dev/ptmx; ln -s /proc/self/fd dev/fd; for n in 0:stdin 1:stdout 2:stderr; do \
-                ln -s /proc/self/fd/${n%%:*} dev/${n##*:}; done; mount --bind dev /dev; set +e\n";
+    const HEAD: &str = r#"
+        set -eu; mount --make-rprivate /; mkdir -p dev; mount -t tmpfs none dev
+        for d in null:1:3 zero:1:5 full:1:7 random:1:8 urandom:1:9 tty:5:0 ptmx:5:2; do
+            IFS=: read n a b <<< "$d"; mknod dev/$n c $a $b; chmod 666 dev/$n
+        done
+        mkdir dev/pts; mount --bind /dev/pts dev/pts; ln -s /proc/self/fd dev/fd
+        for n in 0:stdin 1:stdout 2:stderr; do ln -s /proc/self/fd/${n%%:*} dev/${n##*:}; done
+        mount --rbind dev /dev; set +e
+    "#;
     let mut command = Command::new("unshare");
-    command.args(["--mount", "bash", "-c", &format!("{head}{script}")]).current_dir(folder);
+    command.args(["--mount", "bash", "-c", &format!("{HEAD}{script}")]).current_dir(folder);
     command.env("A", program().path()).output().unwrap()
 }
 

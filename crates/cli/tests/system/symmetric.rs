@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Output;
 
-use authentick_lab::disk::ClosedFolder;
+use authentick_lab::disk::Closed;
 use authentick_lab::peers::Chrony;
 
 use crate::lab::{Lab, Server, authentick, is_root, start, text, wait_for};
@@ -429,15 +429,25 @@ fn unwritable_uses_do_not_keep_the_server_from_serving() {
     let config = keyed.config("");
     std::fs::create_dir(keyed.lab.state()).unwrap();
     std::fs::set_permissions(keyed.lab.state(), PermissionsExt::from_mode(0o700)).unwrap();
-    let closed = match ClosedFolder::close(&keyed.lab.state()) {
+    if !is_root("to have a file that cannot be replaced") {
+        return;
+    }
+    let file = keyed.lab.state().join("symmetric-uses");
+    let mut first = start(&config);
+    assert_eq!(keyed.query(&first, 1, &[]).status.code(), Some(0));
+    first.process.signal("-TERM");
+    assert_eq!(first.process.wait(), 0);
+    let closed = match Closed::close(&file) {
         Ok(closed) => closed,
         Err(skip) => return skip.tell(),
     };
+    let written = std::fs::metadata(&file).unwrap().modified().unwrap();
     let server = start(&config);
     assert_names(&server.process.log(), &["uses of symmetric keys are not kept", "symmetric-uses"]);
     assert_eq!(keyed.query(&server, 1, &[]).status.code(), Some(0));
     drop(closed);
-    wait_for("the file", || keyed.lab.state().join("symmetric-uses").exists().then_some(()));
+    let is_newer = || std::fs::metadata(&file).and_then(|file| file.modified()).is_ok_and(|it| it > written);
+    wait_for("the file", || is_newer().then_some(()));
 }
 
 #[test]

@@ -189,9 +189,9 @@ fn loss_of_the_kernels_word_is_told_and_so_is_its_return() {
         wait_for_leap(&prober, Leap::Insert);
     }
     for parts in [
-        ["WARN", "the kernel says", "not synchronised; clients"],
-        ["WARN", "the kernel does not tell", "clients are told"],
-        ["INFO", "the kernel says", "is synchronised"],
+        ["WARN", "the kernel reports", "serving leap=3"],
+        ["WARN", "cannot ask the kernel", "serving leap=3"],
+        ["INFO", "synchronised:", "source=kernel"],
     ] {
         wait_for_line(&parts);
     }
@@ -211,7 +211,7 @@ fn upstream_that_loses_its_clock_or_has_another_one_is_not_mirrored() {
     let prober = Prober::start(node.address());
     wait_for_leap(&prober, Leap::None);
     let (good, address) = (Upstream::good(), upstream.address.to_string());
-    wait_for_line(&["INFO", &address, "vouches for the time as stratum 3"]);
+    wait_for_line(&["INFO", &address, "synchronised: source=", "stratum=3"]);
     let unsynchronised = Header { leap: Leap::Unsynchronised, ..good };
     let far = Header { stratum: 16, ..good };
     let kiss = Header { stratum: 0, reference_id: ReferenceId::DENY, ..unsynchronised };

@@ -290,7 +290,10 @@ fn drill_finds_no_refusal_in_a_fleet_and_each_of_a_stranger() {
     };
     refused_drill(&["--server", "127.0.0.1"], "--key-exchange");
     refused_drill(&["--key-exchange", "127.0.0.1", "--server", "192.0.2.1"], "public address");
-    refused_drill(&["--key-exchange", "a b", "--server", "127.0.0.1"], "no server; write HOST");
+    refused_drill(
+        &["--key-exchange", "a b", "--server", "127.0.0.1"],
+        "invalid server \"a b\": expected HOST",
+    );
 }
 
 #[test]

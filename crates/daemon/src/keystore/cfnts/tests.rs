@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use authentick_lab::caches::{Behaviour, CacheServer};
-use authentick_lab::disk::ClosedFolder;
+use authentick_lab::disk::Closed;
 use authentick_lab::process::wait_for;
 use authentick_net::clock::KernelClock;
 use authentick_wire::time::NtpTime;
@@ -129,8 +129,8 @@ impl Site {
     }
 
     /// Has its disk refuse to be written to, for as long as the result lives.
-    fn block(&self) -> ClosedFolder {
-        ClosedFolder::close(&self.folder.path().join("state")).expect("e2fsprogs is there")
+    fn block(&self) -> Closed {
+        Closed::close(&self.folder.path().join("state")).expect("e2fsprogs is there")
     }
 }
 
