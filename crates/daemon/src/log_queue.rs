@@ -2,7 +2,7 @@
 //!
 //! A reader that stands still (a pipe to a logger that hangs, a terminal that was stopped) makes `write` wait for as
 //! long. So a thread of its own writes, and everything else leaves its lines in a queue without waiting. There is room
-//! for [`LINE_COUNT_MAX`] lines, made at the start; those that find none are counted, and the log has the count once
+//! for `LINE_COUNT_MAX` lines, made at the start; those that find none are counted, and the log has the count once
 //! it is read again. Standard error stays in the mode that it has: other processes may share it.
 
 use std::io;

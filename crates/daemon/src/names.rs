@@ -2,8 +2,8 @@
 //! and move to another address.
 //!
 //! To look a name up takes files, sockets and libraries that no thread of a contained server may use. So a process of
-//! its own does that ([`process`]), which is forked while the server has one thread and no secret. For each name there
-//! is a pair of sockets: an octet from the server asks, and a [`Reply`] comes back. Which name that is, the process
+//! its own does that (`process`), which is forked while the server has one thread and no secret. For each name there
+//! is a pair of sockets: an octet from the server asks, and a `Reply` comes back. Which name that is, the process
 //! knows from the configuration, so who takes the server over can have no other one looked up. A node that shares its
 //! process with others has a thread for each name instead.
 //!

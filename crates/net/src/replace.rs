@@ -75,7 +75,7 @@ pub(crate) fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether a file of this name was made by [`temporary_in`], and left behind by a crash.
+/// Whether a file of this name was made here, and left behind by a crash.
 #[must_use]
 pub fn is_temporary(name: &str) -> bool {
     let tag = name.strip_prefix(TEMPORARY_PREFIX);

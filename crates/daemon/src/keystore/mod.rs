@@ -4,7 +4,7 @@
 //! are read with their version, and replaced only if the caller names the version that is there. So two servers that
 //! rotate at once cannot overwrite each other's keys, whether the store is a file under a lock or on the network.
 //!
-//! **Invariant:** a key set is in the store before anything is sealed with it. One exception, of [`crate::rotator`]:
+//! **Invariant:** a key set is in the store before anything is sealed with it. One exception, of `crate::rotator`:
 //! the first keys of a server that shares them with no other, while its disk does not take them.
 
 pub(crate) mod age;

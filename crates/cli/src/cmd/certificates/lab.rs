@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &LabCertificate) -> Result<Exit, Failure> {
     let [chain, key] = ["", "-key"].map(|kind| out.join(format!("{stem}{kind}.pem")));
     let (certificate, private) = authority.issue(names, days)?;
     write_key(&key, &private)?;
-    let text = certificate + &to_pem(&[authority.certificate.clone()]);
+    let text = certificate + &to_pem(std::slice::from_ref(&authority.certificate));
     replace::replace_with_mode(&chain, text.as_bytes(), READABLE).map_err(refused)?;
     output::result(&format!(
         "written {}: for {}, until {}\nwritten {}\n\nin the server's configuration:\n[nts]\n\
@@ -228,6 +228,7 @@ fn unwritable(path: &Path) -> impl Fn(std::io::Error) -> Failure {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "map_err hands it over")]
 fn internal(error: rcgen::Error) -> Failure {
     Exit::Internal.because(format!("cannot make a certificate: {error}"))
 }

@@ -79,7 +79,7 @@ mod tests {
                 let name = name(signal);
                 for (place, lines) in [("manual", &page), ("help", &help)] {
                     let is_named = |line: &&str| line.contains(&name) && line.contains(words);
-                    assert!(lines.iter().any(|line| is_named(&line)), "{place}: {name} {words}");
+                    assert!(lines.iter().any(is_named), "{place}: {name} {words}");
                 }
             }
         }
