@@ -155,7 +155,7 @@ fn flood(
             next_honest += honest_interval;
             let source = [172, 16 + (begun_count >> 8 & 15) as u8, begun_count as u8, 1];
             begun_count += 1;
-            let mut client = Client::new(Speaker::Right(Dialogue::new(&ASK).unwrap()), now);
+            let mut client = Client::new(Speaker::Right(Dialogue::new(&ASK).expect("it is a dialogue")), now);
             client.send(usize::MAX);
             connections.admit(End::of(&client), SocketAddr::new(source.into(), 9), now);
             honest.push(Honest { client, speaks_at: now + 2 * ONE_WAY });
@@ -187,9 +187,10 @@ fn flood(
 }
 
 fn first_flight() -> Vec<u8> {
-    let mut tls = ClientConnection::new(Arc::clone(&ASK.tls), ASK.server_name.clone()).unwrap();
+    let mut tls =
+        ClientConnection::new(Arc::clone(&ASK.tls), ASK.server_name.clone()).expect("its name is one");
     let mut flight = Vec::new();
-    tls.write_tls(&mut flight).unwrap();
+    tls.write_tls(&mut flight).expect("memory takes it");
     flight
 }
 
@@ -206,13 +207,13 @@ fn of_32(number: u32) -> IpAddr {
 
 /// Of a hundred /24s.
 fn of_hundred_24s(number: u32) -> IpAddr {
-    Ipv4Addr::from(0xC612_0000 | (number % 100) << 8 | number / 100 & 255).into()
+    Ipv4Addr::from(0xC612_0000 | (number % 100) << 8 | ((number / 100) & 255)).into()
 }
 
 /// Of three /24s and three /48s.
 fn of_six(number: u32) -> IpAddr {
     match number % 6 {
-        network @ 0..3 => Ipv4Addr::from(0xC612_0000 | network << 8 | number / 6 & 255).into(),
+        network @ 0..3 => Ipv4Addr::from(0xC612_0000 | network << 8 | ((number / 6) & 255)).into(),
         network => {
             let prefix = 0x2001_0db8_0000_u128 + u128::from(network);
             Ipv6Addr::from_bits(prefix << 80 | u128::from(number / 6) << 64 | 1).into()
