@@ -7,6 +7,10 @@ use authentick_proto::client::NtsSession;
 
 use crate::lock;
 
+/// The most rotations between two keys whose identifiers count them. Identifiers that lie further apart are
+/// random numbers, as those of other servers may be.
+const ROTATIONS_MAX: u32 = 0xffff;
+
 /// What all threads know.
 #[derive(Debug)]
 pub(super) struct Book {
@@ -71,8 +75,13 @@ impl Book {
         if session.jar.add(cookie) {
             page.sessions.push((key, session));
             *changes += 1;
-            let drop = page.sessions.len().saturating_sub(self.keep);
-            page.sessions.drain(..drop);
+            let excess = page.sessions.len().saturating_sub(self.keep);
+            page.sessions.drain(..excess);
+            // A key that sealed for a moment only may never be seen, but it counts: its identifier is missing.
+            page.sessions.retain(|(older, _)| {
+                let rotations = key.wrapping_sub(*older);
+                rotations > ROTATIONS_MAX || (rotations as usize) < self.keep
+            });
         }
     }
 

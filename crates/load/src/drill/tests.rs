@@ -136,6 +136,35 @@ fn every_key_that_is_kept_is_tried_everywhere_and_who_is_behind_is_found() {
     });
 }
 
+/// The keys whose cookies are in use after all `keys` were seen to seal, in this order.
+fn in_use(keys: &[u32], keep: usize) -> Vec<u32> {
+    let sealed = |key: &u32| {
+        let keys = KeySet::generate(0, &mut Entropy::from_seed(3));
+        let mut session = session(&keys, 1);
+        let mut cookie = session.jar.take().unwrap();
+        cookie[..4].copy_from_slice(&key.to_be_bytes());
+        assert!(session.jar.add(&cookie));
+        (session, cookie)
+    };
+    let book = Book::new(vec![sealed(&keys[0]).0], keep);
+    for (session, cookie) in keys[1..].iter().map(sealed) {
+        book.learn(0, &session, &cookie);
+    }
+    book.entries(&mut 0).unwrap().iter().map(|entry| entry.key).collect()
+}
+
+#[test]
+fn rotation_that_was_missed_counts() {
+    assert_eq!(in_use(&[1, 2, 3, 4, 5], 4), [2, 3, 4, 5]);
+    // Key 4 sealed too briefly to be seen: a server that keeps three retired keys no longer opens key 1's cookies.
+    assert_eq!(in_use(&[1, 2, 3, 5], 4), [2, 3, 5]);
+    assert_eq!(in_use(&[u32::MAX - 1, u32::MAX, 1], 3), [u32::MAX, 1]);
+    // A slow server may still seal with an older key.
+    assert_eq!(in_use(&[1, 3, 2], 3), [1, 3, 2]);
+    // Random identifiers do not count rotations.
+    assert_eq!(in_use(&[0x9000_0000, 7, 0x1234_5678], 3), [0x9000_0000, 7, 0x1234_5678]);
+}
+
 #[test]
 fn outcome_is_good_only_if_all_was_answered_and_enough_was_seen() {
     let fates = Fates { sent: 5, answered: 4, ntsn: 0, lost: 1, invalid: 0 };
