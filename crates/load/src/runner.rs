@@ -178,6 +178,7 @@ impl Run {
 
 /// A generator's part as a step of a record.
 fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step {
+    let why_invalid = part.why_invalid.clone().or_else(|| why_unsent(&part.tally));
     Step {
         offered_rps,
         seconds: part.seconds,
@@ -185,8 +186,8 @@ fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step 
         accompanying: part.accompanying.clone(),
         background: part.background.as_ref().map(Tally::without_histograms),
         background_accompanying: part.background_accompanying.as_ref().map(Tally::without_histograms),
-        valid: part.why_invalid.is_none(),
-        why_invalid: part.why_invalid.clone(),
+        valid: why_invalid.is_none(),
+        why_invalid,
         remarks: Vec::new(),
         limit: None,
         evidence: Some(part.evidence.clone()),
@@ -200,6 +201,16 @@ fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step 
         spans: None,
         hosts,
     }
+}
+
+/// Why nothing was sent, if nothing was: such a step measures nothing.
+fn why_unsent(tally: &Tally) -> Option<String> {
+    let why = match (tally.sent, tally.scheduled) {
+        (0, 0) => "no request was due: raise the rate, or make steps longer",
+        (0, scheduled) => return Some(format!("none of {scheduled} requests was sent: see its causes")),
+        (_, _) => return None,
+    };
+    Some(why.to_owned())
 }
 
 /// What was seen of the server's processes, as a record has it; `joined` requests left in one message with another.
@@ -251,6 +262,7 @@ fn is_here(hosts: &[HostPart]) -> Option<bool> {
 mod tests {
     use super::*;
     use crate::agent::{CrewError, Fault};
+    use crate::ending::Ending;
 
     fn part(order: &Order, capacity_rps: f64) -> Part {
         let rate_rps = order.rate_rps.unwrap_or(0.0);
@@ -364,6 +376,17 @@ mod tests {
         let source = SpanSource::new(&address).unwrap();
         server.join().unwrap();
         source
+    }
+
+    #[test]
+    fn step_that_sent_nothing_is_not_valid() {
+        let mut crew = Made(|order: &Order, _: &Watch| Ok(part(order, 1e9)));
+        let outcome = run(Steps::Open(vec![0.01, 10.0])).carry_out(&mut crew, &Watch::default(), |_| {});
+        let [unsent, sent] = &outcome.steps[..] else { panic!("{:?}", outcome.steps) };
+        assert!(unsent.why_invalid.as_ref().is_some_and(|why| why.starts_with("no request was due: raise")));
+        assert!((unsent.valid, sent.valid) == (false, true), "{:?}", sent.why_invalid);
+        assert_eq!(Ending::of_steps(&outcome.steps), Ending::Done);
+        assert!(matches!(Ending::of_steps(&outcome.steps[..1]), Ending::Invalid(_)));
     }
 
     #[test]
