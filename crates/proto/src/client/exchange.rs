@@ -150,7 +150,7 @@ pub enum Check {
     /// It is no NTP packet.
     #[error("syntax: {0}")]
     Syntax(authentick_wire::Malformed),
-    /// It is not a server's response in the version of the request.
+    /// It is not a server's response, or in a version that a response to this request cannot have.
     #[error("mode: not a server's response in the version that was asked")]
     Mode,
     /// Its origin is not our transmit timestamp: it answers another request, or none.
@@ -330,13 +330,20 @@ impl Exchange {
         self.conclude(&candidate, genuine, datagram, session)
     }
 
+    /// Whether a response may have this version. RFC 5905 asks for the mode alone, and servers exist that respond in
+    /// version 3 to version 4; what authenticates a response is defined for version 4. Version 5 has another header.
+    const fn accepts_version(&self, version: u8) -> bool {
+        version == 4 || matches!(version, 1..=3) && self.identifier.is_none() && !self.keyed
+    }
+
     /// The checks of [`Exchange::receive`] that need no key.
     pub fn inspect(&self, datagram: &[u8]) -> Result<Candidate, Check> {
         let packet = Packet::parse(datagram).map_err(Check::Syntax)?;
         let header = packet.header();
         //= rfc5905#9.2-9
-        let is_response =
-            header.mode == Mode::Server && header.version == 4 && packet.trailer() == Trailer::None;
+        let is_response = header.mode == Mode::Server
+            && self.accepts_version(header.version)
+            && packet.trailer() == Trailer::None;
         if !holds(Place::Mode, is_response) {
             return Err(Check::Mode);
         }

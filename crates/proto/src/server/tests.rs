@@ -255,6 +255,29 @@ fn client_refuses_what_does_not_answer_its_request() {
     let mut crypto_nak = response[..HEADER_SIZE].to_vec();
     crypto_nak.extend([0; 4]);
     assert_eq!(refuse(&crypto_nak), Check::Mode);
+    let mut third_version = response;
+    third_version[0] = 3 << 3 | 4;
+    // Version 3 has no extension fields.
+    assert!(matches!(refuse(&third_version), Check::Syntax(_)));
+}
+
+//= rfc5905#9.2-9
+#[test]
+fn plain_response_of_an_earlier_version_passes() {
+    let mut server = Server::new();
+    let mut request = [0; HEADER_SIZE];
+    for version in 1..=4 {
+        let (mut exchange, _) = Exchange::plain(&mut Entropy::from_seed(version.into()), &mut request);
+        let mut response = server.ask(&request);
+        response[0] = version << 3 | 4;
+        assert_eq!(exchange.receive(&mut response, None).map(|taken| taken.header.version), Ok(version));
+    }
+    for version in [0, 5, 6, 7] {
+        let (mut exchange, _) = Exchange::plain(&mut Entropy::from_seed(version.into()), &mut request);
+        let mut response = server.ask(&request);
+        response[0] = version << 3 | 4;
+        assert!(exchange.receive(&mut response, None).is_err(), "version {version}");
+    }
 }
 
 //= rfc5905#8-6

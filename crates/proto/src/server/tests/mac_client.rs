@@ -57,6 +57,8 @@ fn stripped_exchanged_or_foreign_macs_pass_no_client() {
     assert_eq!(exchange.receive_mac(stripped, key), Err(Check::Authenticator), "a downgrade");
     assert_eq!(exchange.receive(&mut stripped.to_vec(), None), Err(Check::Authenticator));
     assert_eq!(exchange.receive(&mut response.clone(), None), Err(Check::Mode));
+    let third_version = [&[3 << 3 | 4], &response[1..]].concat();
+    assert_eq!(exchange.receive_mac(&third_version, key), Err(Check::Mode));
     let plain = server.ask(&request[..HEADER_SIZE]);
     assert_eq!(exchange.receive_mac(&plain, key), Err(Check::Authenticator));
     let other_id = [stripped, &other.id().to_be_bytes(), &response[HEADER_SIZE + 4..]].concat();
