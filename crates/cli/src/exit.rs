@@ -39,6 +39,10 @@ pub(crate) enum Exit {
     Permission = 77,
     /// A configuration file is wrong.
     Configuration = 78,
+    /// SIGINT ended it at once. By shells' convention: 128 and the signal's number.
+    Interrupted = 130,
+    /// The same for SIGTERM.
+    Terminated = 143,
 }
 
 impl Exit {

@@ -7,6 +7,7 @@ mod exit;
 mod files;
 mod host;
 mod input;
+mod interrupt;
 mod journal;
 mod output;
 mod remedy;
@@ -15,10 +16,11 @@ mod symmetric;
 mod trust;
 
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use clap::Parser;
 
-use crate::args::{Arguments, Command};
+use crate::args::{Arguments, BenchVerb, Command};
 use crate::exit::{Exit, Failure};
 
 fn main() -> ExitCode {
@@ -26,12 +28,13 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are not mistakes, and go to standard output.
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            let printed = error.print();
             if !error.use_stderr() {
-                output::note(printed);
+                output::note(error.print());
+                return end(Ok(Exit::Done)).into();
             }
-            return end(Ok(exit));
+            let _ = error.print();
+            output::failure_object(Exit::Usage, error.to_string().trim_end());
+            return end(Ok(Exit::Usage)).into();
         }
     };
     // The demo's node would warn that nobody vouches for this host's clock, which is no matter there.
@@ -44,6 +47,11 @@ fn main() -> ExitCode {
             journal::start_for_months(serve.log_format);
         }
         _ => journal::start(log::LevelFilter::Info),
+    }
+    if takes_interrupts(&arguments.command)
+        && let Err(error) = interrupt::start()
+    {
+        return end(Err(error.into())).into();
     }
     let result = match arguments.command {
         Command::Demo(demo) => cmd::demo::run(&demo),
@@ -61,12 +69,32 @@ fn main() -> ExitCode {
         Command::Game(game) => cmd::game::run(&game),
         Command::Manual { directory } => cmd::manual::run(&directory),
     };
-    end(result)
+    end(result).into()
 }
 
-/// Prints why a command failed, and what of its results was lost.
-fn end(result: Result<Exit, Failure>) -> ExitCode {
+/// Whether signals end the command as [`interrupt`] says.
+fn takes_interrupts(command: &Command) -> bool {
+    match command {
+        // It has signals of its own, and forks before it has threads.
+        Command::Serve(serve) => serve.check,
+        // Its parent ends it, and the instructions are hidden from the only thread.
+        Command::Bench(bench) => {
+            let BenchVerb::Mac(arguments) = &bench.verb;
+            !arguments.without_instructions
+        }
+        _ => true,
+    }
+}
+
+/// Prints why a command failed, and what of its results was lost. The process has one end: who comes second, of the
+/// command and a signal, waits here for the exit of the first.
+fn end(result: Result<Exit, Failure>) -> Exit {
+    static ENDED: Mutex<()> = Mutex::new(());
+    std::mem::forget(ENDED.lock().unwrap_or_else(PoisonError::into_inner));
     let mut code = *result.as_ref().unwrap_or_else(|failure| &failure.exit);
+    if let Err(failure) = &result {
+        output::failure_object(failure.exit, &failure.message);
+    }
     for failure in result.err().into_iter().chain(output::lost()) {
         output::error(&failure.message);
         if code == Exit::Done {
@@ -74,5 +102,5 @@ fn end(result: Result<Exit, Failure>) -> ExitCode {
         }
     }
     journal::end();
-    code.into()
+    code
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
@@ -13,6 +14,9 @@ use crate::journal;
 
 /// The bars that are shown. They stand aside for whatever else is printed.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(|| MultiProgress::with_draw_target(target()));
+
+/// Whether a result was printed.
+static HAS_RESULT: AtomicBool = AtomicBool::new(false);
 
 /// Why standard output could not be written.
 static LOST: OnceLock<String> = OnceLock::new();
@@ -29,6 +33,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 
 /// Prints a result. What could not be written is kept for [`lost`].
 pub(crate) fn result(text: &str) {
+    HAS_RESULT.store(true, Ordering::Relaxed);
     BARS.suspend(|| {
         let mut out = std::io::stdout().lock();
         note(out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()));
@@ -59,6 +64,17 @@ pub(crate) fn json(result: &impl Serialize) -> Result<(), Failure> {
         serde_json::to_string_pretty(result).map_err(|error| Exit::Internal.because(error.to_string()))?;
     self::result(&format!("{}\n", escaped(&text)));
     Ok(())
+}
+
+/// Prints a failure as an object if the command line has `--json` and no result was printed: `--json` prints an object
+/// whatever happens, even where the command line itself is wrong.
+pub(crate) fn failure_object(exit: Exit, message: &str) {
+    let mut args = std::env::args_os().skip(1).take_while(|arg| arg != "--");
+    if HAS_RESULT.load(Ordering::Relaxed) || args.all(|arg| arg != "--json") {
+        return;
+    }
+    let object = serde_json::json!({ "exit": exit as u8, "error": message });
+    result(&format!("{}\n", escaped(&format!("{object:#}"))));
 }
 
 /// Prints a result as JSON or, unless that was asked for, as text.

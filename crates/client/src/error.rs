@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 
 use authentick_ke::client::KeError;
 use authentick_proto::antp::client::Check as AntpCheck;
+use authentick_proto::client::Check;
+use authentick_wire::header::ReferenceId;
 use authentick_wire::ke::AeadId;
 use thiserror::Error as Describe;
 
@@ -130,6 +132,24 @@ impl Error {
     #[must_use]
     pub fn fault(&self) -> Fault {
         self.why.fault()
+    }
+
+    /// The kiss code that was the response, if one was.
+    #[must_use]
+    pub fn kiss(&self) -> Option<ReferenceId> {
+        match &self.why {
+            Why::Unanswered(Unanswered::Rejected(checks)) => checks.iter().find_map(|check| match check {
+                Check::Kiss(code) | Check::CryptoNak(Some(code)) => Some(*code),
+                _ => None,
+            }),
+            Why::UnansweredAntp(Unanswered::Rejected(checks)) => {
+                checks.iter().find_map(|check| match check {
+                    AntpCheck::Kiss(code) => Some(*code),
+                    _ => None,
+                })
+            }
+            _ => None,
+        }
     }
 }
 

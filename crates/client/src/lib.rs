@@ -25,6 +25,7 @@ pub mod trust;
 use std::time::Duration;
 
 use authentick_crypto::Entropy;
+use authentick_wire::header::ReferenceId;
 
 pub use error::{Error, Fault, Place, Why};
 pub use exchange::{Failed, Unanswered};
@@ -34,7 +35,7 @@ pub use remark::Remark;
 pub use resolve::{NTP_PORT, first_response, resolve};
 
 /// A client of one server under one scheme.
-pub trait Client {
+pub trait Client: Send {
     /// Asks for time once. Whatever must precede that, such as a key exchange, is done first if it is due.
     ///
     /// # Errors
@@ -50,19 +51,35 @@ pub trait Client {
     }
 }
 
+/// The least time between two requests to a server on a network of others, and to any that has sent RATE.
+pub const INTERVAL_MIN: Duration = Duration::from_secs(1);
+/// The most by which kisses of RATE stretch an interval.
+const SLOWDOWN_MAX: u32 = 64;
+
 /// Asks `count` times, `interval` apart or as far apart as the server seems to want, and passes each result to `each`.
+/// A kiss with RATE doubles the interval; one with DENY or RSTR ends the series, and is returned. RFC 5905 section 7.4.
 pub fn spaced(
     client: &mut dyn Client,
     count: u32,
-    interval: Duration,
+    interval: impl Fn(&Learnt) -> Duration,
     entropy: &mut Entropy,
     mut each: impl FnMut(&mut Learnt, Result<Answer, Error>),
-) {
+) -> Option<ReferenceId> {
+    let mut slowdown = 1;
     for index in 0..count {
         if index > 0 {
-            std::thread::sleep(interval * client.slowdown());
+            let asked = interval(client.learnt());
+            let least = if slowdown > 1 { asked.max(INTERVAL_MIN) } else { asked };
+            std::thread::sleep(least * client.slowdown().max(slowdown));
         }
         let result = client.ask(entropy);
+        let kiss = result.as_ref().err().and_then(Error::kiss);
         each(client.learnt(), result);
+        match kiss {
+            Some(ReferenceId::DENY | ReferenceId::RSTR) => return kiss,
+            Some(ReferenceId::RATE) => slowdown = (slowdown * 2).min(SLOWDOWN_MAX),
+            Some(_) | None => {}
+        }
     }
+    None
 }

@@ -85,7 +85,7 @@ fn antp(lab: &Lab, state: &Path, server: SocketAddr, timeout: Duration) -> Setti
 fn thrice(client: &mut dyn Client) -> Vec<Answer> {
     let mut answers = Vec::new();
     let mut entropy = Entropy::from_system().unwrap();
-    spaced(client, 3, Duration::from_millis(1), &mut entropy, |_, result| answers.push(result.unwrap()));
+    spaced(client, 3, |_| Duration::from_millis(1), &mut entropy, |_, result| answers.push(result.unwrap()));
     assert_eq!(answers.len(), 3);
     for Answer { measurement, .. } in &answers {
         assert_eq!(measurement.response.header.stratum, 1);

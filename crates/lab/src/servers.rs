@@ -32,6 +32,8 @@ pub enum Fault {
     Drop,
     /// Its stratum.
     Stratum(u8),
+    /// Its version.
+    Version(u8),
     /// Its leap indicator says that the clock is not synchronised.
     Unsynchronised,
     /// Its leap indicator and its stratum, which is 16, say so: how NTP servers answer before they are synchronised.
@@ -344,6 +346,7 @@ fn answer(request: &Packet<'_>, fault: Option<Fault>) -> Vec<u8> {
     match fault {
         Some(Fault::Garbage(size)) => return vec![0xA5; size],
         Some(Fault::Stratum(stratum)) => header.stratum = stratum,
+        Some(Fault::Version(version)) => header.version = version,
         Some(Fault::Unsynchronised) => header.leap = Leap::Unsynchronised,
         Some(Fault::NeverSet) => (header.leap, header.stratum) = (Leap::Unsynchronised, 16),
         Some(Fault::WrongOrigin) => {

@@ -145,9 +145,14 @@ impl Server<'_> {
 
 /// Asks with each scheme in turns of some exchanges. The first ones of a turn do not count: they bring the scheme's
 /// code and data back into the caches at both ends, which the other schemes have used meanwhile. With turns of a single
-/// exchange, the cache misses took ten times as long as the cryptography. `each` is told how many exchanges all schemes
-/// have had since the last call.
-pub fn compare(contestants: &mut [Contestant], count: u32, entropy: &mut Entropy, mut each: impl FnMut(u32)) {
+/// exchange, the cache misses took ten times as long as the cryptography. `each` gets how many exchanges all schemes
+/// have had since the last call, and decides whether they go on.
+pub fn compare(
+    contestants: &mut [Contestant],
+    count: u32,
+    entropy: &mut Entropy,
+    mut each: impl FnMut(u32) -> bool,
+) {
     pin_client();
     let mut left = count;
     for round in 0.. {
@@ -163,9 +168,8 @@ pub fn compare(contestants: &mut [Contestant], count: u32, entropy: &mut Entropy
                 }
             }
         }
-        each(size);
         left -= size;
-        if left == 0 {
+        if !each(size) || left == 0 {
             return;
         }
     }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::trust::NtsClient;
 use super::values::seconds;
-use super::{AllowedTypes, AntpQuery, KeysFormat};
+use super::{AllowedTypes, AntpQuery, KeysFormat, Permit};
 
 /// How a server is to prove who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -51,12 +51,14 @@ pub(crate) struct Query {
     /// Exchanges
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count: u32,
-    /// Seconds from one exchange to the next
+    /// Seconds from one exchange to the next; at least 1 for a public address without --permit
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     pub(crate) interval: Duration,
     /// Seconds to wait for the key exchange, and for each answer
     #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
     pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) permission: Permit,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

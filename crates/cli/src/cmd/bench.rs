@@ -4,7 +4,6 @@
 //! them.
 
 use std::io;
-use std::sync::atomic::AtomicBool;
 
 use authentick_report::mac::report;
 use authentick_study::Caller;
@@ -14,7 +13,7 @@ use super::study::{Terminal, program};
 use crate::args::{Bench, BenchMac, BenchVerb};
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::output;
+use crate::{interrupt, output};
 
 pub(crate) fn run(order: &Bench) -> Result<Exit, Failure> {
     match &order.verb {
@@ -29,8 +28,11 @@ fn mac(arguments: &BenchMac) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let page = files::output("--html", arguments.html.as_deref(), &[])?;
-    let (program, console, stop) = (program()?, Terminal::default(), AtomicBool::new(false));
+    let (program, console, stop) = (program()?, Terminal::default(), interrupt::flag());
     let record = bench::run(extent, &Caller { program: &program, console: &console, stop: &stop })?;
+    if record.round_count < extent.round_count {
+        output::error(&format!("stopped after {} of {} rounds", record.round_count, extent.round_count));
+    }
     page.into_iter().try_for_each(|mut file| file.write(&report(&record).page()))?;
     output::result(&match arguments.json {
         true => record.to_json(),

@@ -8,6 +8,7 @@ mod node;
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use authentick_crypto::Entropy;
 use authentick_ke::tls::Roots;
@@ -26,21 +27,26 @@ use crate::args::{Arguments, Command, Demo, KeysFormat};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::host::{COMMIT, VERSION};
-use crate::output;
 use crate::server::server_name;
 use crate::symmetric::KeyName;
+use crate::{interrupt, output};
 
 pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
     // First of all, as a folder that cannot be written would waste everything else.
     fs::create_dir_all(&arguments.out).map_err(|error| unwritable(&arguments.out, &error))?;
     // Asked before this thread is pinned, which hides the other processors.
     let host = authentick_load::machine();
+    let stop = interrupt::flag();
     let node = Node::start()?;
     let mut entropy = Entropy::from_system()?;
     let mut contestants = contestants(&node, &mut entropy)?;
     let started_unix_s = unix_seconds();
     let progress = output::progress(u64::from(arguments.exchanges), "exchanges");
-    compare(&mut contestants, arguments.exchanges, &mut entropy, |count| progress.inc(u64::from(count)));
+    compare(&mut contestants, arguments.exchanges, &mut entropy, |count| {
+        progress.inc(u64::from(count));
+        !stop.load(Ordering::Relaxed)
+    });
+    let made = progress.position();
     progress.finish_and_clear();
     let record = RunRecord {
         command: format!("authentick demo --exchanges {}", arguments.exchanges),
@@ -53,18 +59,28 @@ pub(crate) fn run(arguments: &Demo) -> Result<Exit, Failure> {
     };
     let out = &arguments.out;
     write(out, [("run.json", record.to_json()), ("report.html", run::report(&record).page())])?;
-    let loads = load_each(&node)?;
+    let loads = load_each(&node, &stop)?;
     let sound = node.stop();
     write(out, loads.iter().map(|load| (format!("load-{}.json", load.scheme), load.to_json())))?;
-    write(out, [("load.html", load::report(&loads.iter().collect::<Vec<_>>()).page())])?;
+    if !loads.is_empty() {
+        write(out, [("load.html", load::report(&loads.iter().collect::<Vec<_>>()).page())])?;
+    }
+    if stop.load(Ordering::Relaxed) {
+        let (of, loads) = (arguments.exchanges, loads.len());
+        output::error(&format!("stopped after {made} of {of} exchanges with each scheme, and {loads} loads"));
+    }
     match arguments.json {
         true => output::result(&record.to_json()),
         false => output::result(&format!(
-            "{}\n{}\nreports: {} and {}\nrecords: {}\n",
+            "{}\n{}reports: {}{}\nrecords: {}\n",
             run::report(&record).text(),
             loads_table(&loads),
             out.join("report.html").display(),
-            out.join("load.html").display(),
+            if loads.is_empty() {
+                String::new()
+            } else {
+                format!(" and {}", out.join("load.html").display())
+            },
             out.join("run.json").display(),
         )),
     }
@@ -100,8 +116,8 @@ fn contestants(node: &Node, entropy: &mut Entropy) -> Result<Vec<Contestant>, Fa
 const LOAD_SECONDS: &str = "1.5";
 const LOAD_WINDOW: &str = "64";
 
-/// Loads the node with each scheme.
-fn load_each(node: &Node) -> Result<Vec<LoadRecord>, Failure> {
+/// Loads the node with each scheme, until `stop`.
+fn load_each(node: &Node, stop: &AtomicBool) -> Result<Vec<LoadRecord>, Failure> {
     let target = node.ntp().to_string();
     let ke_port = node.key_exchange()[0].port().to_string();
     let (authority, key_file, key_id) = (node.authority(), node.keys(), KEY_ID.to_string());
@@ -116,6 +132,9 @@ fn load_each(node: &Node) -> Result<Vec<LoadRecord>, Failure> {
     let progress = output::progress(loads.len() as u64, "loads");
     let mut records = Vec::new();
     for (scheme, further) in loads {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
         let words = [&["authentick", "load", scheme, &target], &shape[..], further].concat();
         // The same words as a user would write, so that the demo runs what users run.
         let parsed = Arguments::try_parse_from(words)
@@ -129,6 +148,9 @@ fn load_each(node: &Node) -> Result<Vec<LoadRecord>, Failure> {
 }
 
 fn loads_table(loads: &[LoadRecord]) -> String {
+    if loads.is_empty() {
+        return String::new();
+    }
     let title = format!(
         "Loaded for {LOAD_SECONDS} s each in a closed loop with {LOAD_WINDOW} requests in flight, one thread sending:"
     );
@@ -143,7 +165,7 @@ fn loads_table(loads: &[LoadRecord]) -> String {
             lines.push(format!("{:width$}  {}", load.label(), rows.row(step).trim_end()));
         }
     }
-    lines.join("\n") + "\n"
+    lines.join("\n") + "\n\n"
 }
 
 /// Writes texts to files of these names.

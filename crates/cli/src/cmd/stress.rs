@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     let _ = authentick_net::descriptors::raise_limit();
     let plan = Plan { clients: CLIENT_COUNT, ..target.plan };
     let watch = Watch::default();
-    stop_on_signals(&watch)?;
+    stop_on_signals(&watch);
     let mut generator =
         Generator::prepare(&plan, None, &watch).map_err(|problem| Exit::Unavailable.because(problem))?;
     let mut run = Run::new(Steps::Open(vec![arguments.rate]), arguments.seconds);

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use authentick_study::all::carry_out_all;
 use authentick_study::antp::Antp;
@@ -22,7 +22,7 @@ use indicatif::ProgressBar;
 use crate::args::{PaperArgument, Study, StudyOptions, StudyVerb};
 use crate::exit::{Exit, Failure};
 use crate::host::{COMMIT, VERSION, command};
-use crate::{input, output};
+use crate::{interrupt, output};
 
 pub(crate) fn run(study: &Study) -> Result<Exit, Failure> {
     match &study.verb {
@@ -44,10 +44,12 @@ fn begin(options: &StudyOptions) -> Result<Exit, Failure> {
     let caller = Caller { program: &program, console: &console, stop: &stop };
     let (path, quick, step) = (&options.out, options.quick, options.steps.step_seconds);
     let (ceiling, places) = (options.minutes, places(options.peers.peers.clone()));
-    // Between the beginning and the end of the bench of MACs is nothing that could be kept.
-    if options.paper != PaperArgument::Mac {
-        input::stop_by_signal(&stop)?;
-    }
+    let flag = Arc::clone(&stop);
+    // However often it comes: programs that the study has started are ended in order.
+    interrupt::on_signal(move |_| {
+        flag.store(true, Ordering::Relaxed);
+        None
+    });
     let report = match options.paper {
         PaperArgument::Mac => carry_out(&NtpMac { quick }, path, ceiling, &caller)?,
         PaperArgument::All => carry_out_all(quick, &choice(options)?, &places, path, ceiling, &caller)?,
@@ -126,7 +128,9 @@ pub(super) fn program() -> Result<Program, Failure> {
             Exit::Silence | Exit::Authentication | Exit::Unavailable => Fault::Server,
             Exit::Usage | Exit::Configuration => Fault::User,
             Exit::Permission | Exit::Invalid | Exit::Passing => Fault::Host,
-            Exit::Done | Exit::Crossed | Exit::Internal => Fault::Program,
+            Exit::Done | Exit::Crossed | Exit::Internal | Exit::Interrupted | Exit::Terminated => {
+                Fault::Program
+            }
         },
     })
 }

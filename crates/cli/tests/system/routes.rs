@@ -106,7 +106,9 @@ fn routes_that_refuse_have_one_exit_code_and_sentence() {
             ip(&hosts, Host::Client(0), &format!("route add {kind} {address}"));
             let server =
                 if address.contains(':') { format!("[{address}]:1") } else { format!("{address}:1") };
-            for arguments in ["query", "query --auth plain", "load plain --rate 10", "load ke --rate 10"] {
+            for arguments in
+                ["query", "query --auth plain --json", "load plain --rate 10", "load ke --rate 10"]
+            {
                 let output = run(&hosts, folder.path(), &format!("{arguments} {server}"));
                 let said = text(&output);
                 assert_eq!(output.status.code(), Some(1), "{kind} {arguments}: {said}");
@@ -122,10 +124,20 @@ fn look_up_without_a_response_ends_with_the_timeout() {
     let _silent = hosts.within(Host::Client(0), || std::net::UdpSocket::bind("127.0.0.1:53").unwrap());
     let folder = tempfile::tempdir().unwrap();
     names(folder.path(), "", "dns");
-    for arguments in ["query --timeout 1", "query --auth plain --timeout 1", "load plain --rate 10"] {
+    for arguments in [
+        "query --timeout 1",
+        "query --auth plain --timeout 1",
+        "query --json --timeout 1",
+        "load plain --rate 10",
+        "load plain --json --rate 10",
+    ] {
         let start = Instant::now();
         let output = run(&hosts, folder.path(), &format!("{arguments} time.lab.example"));
         assert_eq!(output.status.code(), Some(1), "{arguments}: {}", text(&output));
         assert!(start.elapsed() < Duration::from_secs(10), "{arguments}: {:?}", start.elapsed());
+        if arguments.contains("--json") {
+            let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(object["exit"], 1, "{arguments}: {object}");
+        }
     }
 }

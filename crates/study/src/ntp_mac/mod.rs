@@ -41,6 +41,9 @@ impl Paper for NtpMac {
     fn run(&self, _: &Task, caller: &mut Caller<'_>, _: &mut Folder<MacSettings>) -> Result<Found, Error> {
         let extent = if self.quick { Extent::QUICK } else { Extent::FULL };
         let record = bench::run(extent, caller)?.to_json();
+        if caller.says_stop() {
+            return Ok(Found::Stopped(Some(record)));
+        }
         Ok(Found::Measured { record, line: "the bench of MACs".to_owned() })
     }
 

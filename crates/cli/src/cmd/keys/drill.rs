@@ -1,8 +1,5 @@
 //! `keys drill`: hosts that share keys, tried from outside.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use authentick_client::nts::KeyServer;
 use authentick_client::{HostPort, NTP_PORT, resolve};
 use authentick_crypto::Entropy;
@@ -10,13 +7,12 @@ use authentick_ke::PORT;
 use authentick_load::Plan;
 use authentick_load::drill::{self, DrillError};
 use authentick_load::target::Target;
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::Drill;
 use crate::cmd::load::UNKNOWN;
 use crate::exit::{Exit, Failure};
 use crate::server::ask;
-use crate::{output, trust};
+use crate::{interrupt, output, trust};
 
 pub(super) fn run(arguments: &Drill, is_json: bool) -> Result<Exit, Failure> {
     let permission = arguments.permission.permission()?;
@@ -39,10 +35,7 @@ pub(super) fn run(arguments: &Drill, is_json: bool) -> Result<Exit, Failure> {
         // A server that is silent now is part of what is drilled.
         servers.push((text.clone(), Target::plain(plan, &addresses, true, &mut entropy)?.plan.ntp));
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = interrupt::flag();
     let drill = drill::Drill {
         key_servers,
         servers,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use authentick_daemon::guarded::{self, PEM_SIZE_MAX, Secrecy, Unreadable};
@@ -14,7 +14,7 @@ use authentick_report::Host;
 use crate::args::{Agent, Coordination};
 use crate::exit::{Exit, Failure};
 use crate::host::VERSION;
-use crate::{input, output, trust};
+use crate::{input, interrupt, output, trust};
 
 /// Takes part in runs until a signal ends it, or the end of its input if that is asked for.
 pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
@@ -44,8 +44,7 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
         exit.because(format!("--listen {}: {error}", arguments.listen))
     })?;
     let _ = authentick_net::descriptors::raise_limit();
-    let stop = Arc::new(AtomicBool::new(false));
-    input::stop_by_signal(&stop)?;
+    let stop = interrupt::flag();
     if arguments.until_eof {
         let stop = Arc::clone(&stop);
         input::at_end(|| (), move || stop.store(true, Ordering::Relaxed))?;

@@ -46,7 +46,7 @@ pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
     let watch = Watch::default();
     let steps = steps(offer.arguments)?;
     let mut files = RunFiles::open(offer.arguments, offer.proof)?;
-    stop_on_signals(&watch)?;
+    stop_on_signals(&watch);
     let record = offer.measure(steps, &watch, &mut files)?;
     finish(offer.arguments, &record, files)
 }

@@ -13,42 +13,40 @@ use authentick_report::load::text::Rows;
 use authentick_report::load::{LoadRecord, Step};
 use authentick_report::units::count;
 use indicatif::ProgressBar;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use super::screen;
 use super::screen::terminal::{self, Terminal};
 use crate::args::LoadArguments;
-use crate::exit::Failure;
-use crate::output;
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, output};
 
 /// How often counts are taken and shown.
 pub(super) const REFRESH: Duration = Duration::from_millis(100);
-/// How a shell reports an end by SIGINT.
-const INTERRUPTED: i32 = 130;
 
 /// From now on the first Ctrl-C or SIGTERM stops sending, and a second one ends the process.
-pub(crate) fn stop_on_signals(watch: &Watch) -> Result<(), Failure> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+pub(crate) fn stop_on_signals(watch: &Watch) {
     let watch = watch.clone();
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for _ in signals.forever() {
-            stop(&watch);
-        }
-    })?;
-    Ok(())
+    interrupt::on_signal(move |exit| stop(&watch, exit));
 }
 
-/// Stops sending; if that has been asked for already, ends the process.
-fn stop(watch: &Watch) {
+/// Stops sending; if that has been asked for already, the process is to end so.
+fn stop(watch: &Watch, exit: Exit) -> interrupt::Ending {
     if watch.is_stopped() {
         terminal::close();
-        std::process::exit(INTERRUPTED);
+        return Some(Err(interrupt::quit(exit)));
     }
     watch.stop();
     // The screen says so itself.
     if !terminal::is_open() {
         output::error("stopping; waiting for the last answers (again: quit at once)");
+    }
+    None
+}
+
+/// What the screen's key does: the same as Ctrl-C.
+fn stop_by_key(watch: &Watch) {
+    if let Some(result) = stop(watch, Exit::Interrupted) {
+        std::process::exit(crate::end(result) as i32);
     }
 }
 
@@ -102,7 +100,7 @@ impl Display {
         let ticker = match bar {
             None => {
                 let (mut terminal, watch) = (Terminal::open()?, watch.clone());
-                let show = move || screen::show(&mut terminal, &own, || stop(&watch));
+                let show = move || screen::show(&mut terminal, &own, || stop_by_key(&watch));
                 Some(Ticker::start(terminal::THREAD, show)?)
             }
             Some(bar) => Ticker::of_bar(bar, move |bar| own.update(|live| advance(bar, live)))?,

@@ -19,7 +19,7 @@ use crate::args::{Authentication, Query, name_of};
 /// Everything that was learnt, as JSON shows it.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    server: String,
+    pub(super) server: String,
     pub(super) address: Option<SocketAddr>,
     scheme: String,
     authentication: Option<Vouched>,
@@ -325,6 +325,10 @@ impl Report {
             encapsulation_ns: times.encapsulation.map(nanos),
             key_exchange_ns: times.key_exchange.map(nanos),
         };
+    }
+
+    pub(super) fn has_exchanges(&self) -> bool {
+        !self.exchanges.is_empty()
     }
 
     pub(super) fn add(&mut self, answer: &Answer) {

@@ -7,6 +7,7 @@
 //! `--cfg aes_backend="soft"` and its like would be another program.
 
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -44,7 +45,8 @@ impl Masked {
         command.args(["--rounds", &extent.round_count.to_string()]);
         command.args(["--turn-ms", &(extent.turn.as_secs_f64() * 1e3).to_string()]);
         command.args(["--singles", &extent.single_count.to_string()]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        // In a process group of its own, so that Ctrl-C reaches only the first process, which ends this one.
+        let mut child = command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let orders = child.stdin.take().expect("it is piped");
         let answers = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let mut masked = Masked { child, orders, answers };

@@ -52,7 +52,8 @@ impl Extent {
 /// Octets of a packet.
 const SIZE: usize = PACKET_SIZE as usize;
 
-/// Measures; the caller's console hears of each round.
+/// Measures; the caller's console hears of each round. When it is to stop, it ends with the rounds that were made, at
+/// least one.
 ///
 /// # Errors
 /// If somebody computes other tags than we do, or the second process cannot be had.
@@ -61,12 +62,17 @@ pub fn run(extent: Extent, caller: &Caller<'_>) -> Result<MacRecord, Error> {
     let reference_hz = ticks::reference_hz();
     let mut process = SideRun::new(extent, Instructions::With, Vec::new(), Whose::All)?;
     let mut masked = Masked::start(&caller.program.path, extent)?;
+    let mut round_count = 0;
     for done in 1..=extent.round_count {
         process.round();
         if let Some(masked) = &mut masked {
             masked.round()?;
         }
         caller.console.progress(done, extent.round_count);
+        round_count = done;
+        if caller.says_stop() {
+            break;
+        }
     }
     let mut sides = vec![process.finish(reference_hz)];
     sides.extend(masked.map(Masked::finish).transpose()?);
@@ -77,7 +83,7 @@ pub fn run(extent: Extent, caller: &Caller<'_>) -> Result<MacRecord, Error> {
         started_unix_s,
         host: caller.program.host.clone(),
         packet_size: PACKET_SIZE,
-        round_count: extent.round_count,
+        round_count,
         turn_ms: extent.turn.as_secs_f64() * 1e3,
         reference_hz,
         openssl: openssl_version(),
