@@ -170,10 +170,19 @@ impl Fleet {
         }
     }
 
-    /// Waits until the writer says that a rotation waits for this member alone.
+    /// Waits until the writer says that a rotation waits for this member, and waits for it alone.
     fn waits_for(&mut self, name: &str) {
-        let line = format!("cookie keys are due to rotate, and wait: not acknowledged by {name};");
-        self.writer().server().process.wait_for_line(&line);
+        wait_for(&format!("a rotation to wait for {name}"), || {
+            let log = self.writer().server().process.log();
+            let (_, names) = log.rsplit_once("due to rotate, and wait: not acknowledged by ")?;
+            let (names, _) = names.split_once(';')?;
+            let mut is_silent = |member: &&str| {
+                let metric = format!("fleet_member_acknowledged{{kind=\"cookie-keys\",member={member:?}}}");
+                self.writer().metric(&metric) == 0.0
+            };
+            let silent: Vec<&str> = NAMES[1..].iter().copied().filter(&mut is_silent).collect();
+            (names.split(", ").any(|one| one == name) && silent == [name]).then_some(())
+        });
     }
 
     /// Nobody who runs has done any harm.

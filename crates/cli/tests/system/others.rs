@@ -163,7 +163,7 @@ fn verdict(wrong: Option<f64>) -> Verdict {
     }
 }
 
-/// chrony asks once, and says by how much its clock is wrong.
+/// chrony asks until it believes a response, and says by how much its clock is wrong.
 fn chrony(row: &Row, is_nts: bool) -> Verdict {
     let chrony = Chrony::find().expect("it was found before");
     let lab = Lab::new();
