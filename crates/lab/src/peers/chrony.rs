@@ -33,8 +33,9 @@ impl Chrony {
         Chrony { place: Place::on(hosts, host), ..self }
     }
 
-    /// A client with these configuration lines that prints what it found, without setting any clock (`-x -Q`). It ends
-    /// with the first response that it believes, as each server gets `maxsamples 1`: four take eight of its ten seconds.
+    /// A client with these configuration lines that prints what it found, without setting any clock (`-x -Q`). It
+    /// ends with the first response that it believes: each server gets `maxsamples 1`, as four responses take eight of
+    /// its ten seconds.
     #[must_use]
     pub fn ask_once(&self, lab: &Lab, lines: &str) -> std::process::Output {
         self.daemon
