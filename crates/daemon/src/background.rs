@@ -1,12 +1,17 @@
 //! What resources key exchange may use: processors, descriptors and memory.
 //!
 //! Requests for time have priority. Threads of key exchange have processors of their own if packet workers leave some,
-//! and otherwise run only when a processor is idle. Enough descriptors are reserved for everything else that the server
-//! does.
+//! and otherwise yield to packet workers, and to no other program. Enough descriptors are reserved for everything else
+//! that the server does.
+
+use std::io;
+use std::thread;
 
 use authentick_ke::server::{CONNECTION_SIZE, Limits};
-use authentick_net::{affinity, descriptors, memory, priority};
+use authentick_net::priority::Priority;
+use authentick_net::{affinity, descriptors, memory};
 
+use crate::config::KePriority;
 use crate::metrics::READER_COUNT_MAX;
 
 /// Descriptors for what is open briefly: files that are read again, keys that are written, the socket to an upstream, a
@@ -35,29 +40,62 @@ pub(crate) fn own_cpus(cpus: &[usize], worker_count: usize) -> &[usize] {
     cpus.get(worker_count..).unwrap_or_default()
 }
 
-/// Pins the calling key exchange thread to `own_cpus`, or gives it the lowest priority if there are none.
-pub(crate) fn step_back(index: usize, own_cpus: &[usize]) {
+/// The priority of key exchange threads on processors of packet workers, and a line about it, a warning if the kernel
+/// refused something.
+///
+/// No thread can leave SCHED_IDLE without rights, nor change its priority once it is contained; so all threads choose
+/// at the start.
+pub(crate) fn exchange_priority(wanted: KePriority) -> (Priority, Result<String, String>) {
+    chosen(wanted, can_be_prompt())
+}
+
+/// Whether the kernel takes what packet workers ask for; tried by a thread that ends.
+fn can_be_prompt() -> io::Result<()> {
+    thread::scope(|scope| scope.spawn(|| Priority::Prompt.set()).join().expect("it does not panic"))
+}
+
+fn chosen(wanted: KePriority, prompt: io::Result<()>) -> (Priority, Result<String, String>) {
+    let priority = match (wanted, &prompt) {
+        (KePriority::Idle, _) => Priority::Idle,
+        (KePriority::Fair, Ok(())) => Priority::Fair,
+        // A thread that wakes does not preempt a packet worker then.
+        (KePriority::Fair, Err(_)) => Priority::Batch,
+    };
+    let line = match prompt {
+        Ok(()) => Ok(format!("priorities: packet workers have slices of 0.1 ms, key exchange is {priority}")),
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(format!(
+            "priorities: key exchange is {priority}; packet workers have no shorter slices, which take Linux 6.12"
+        )),
+        Err(error) => Err(format!(
+            "priorities: key exchange is {priority}; packet workers have no shorter slices: sched_setattr(2): {error}; \
+             allow this call in the service's or container's filter"
+        )),
+    };
+    (priority, line)
+}
+
+/// Has the calling packet worker preempt other threads of its processor. What the kernel refuses of it has been logged.
+pub(crate) fn step_forward() {
+    let _ = Priority::Prompt.set();
+}
+
+/// Confines the calling thread to `own_cpus`, and gives it `priority` where it shares processors with packet workers.
+pub(crate) fn step_back(thread: &str, own_cpus: &[usize], priority: Priority) {
     if !own_cpus.is_empty() {
         match affinity::confine(own_cpus) {
+            Ok(()) if priority == Priority::Idle => {}
             Ok(()) => return,
-            Err(error) => {
-                log::warn!("key exchange thread {index} may use the processors of packet workers: {error}");
-            }
+            Err(error) => log::warn!("{thread} may use the processors of packet workers: {error}"),
         }
     }
-    // With a nice value, the thread would keep its processor for a time slice while datagrams wait.
-    if let Err(error) = priority::lowest() {
-        log::warn!("key exchange thread {index} has the priority of packet workers: {error}");
+    if let Err(error) = priority.set() {
+        log::warn!("{thread} is not {priority}: {error}");
     }
 }
 
-/// Pins the metrics thread to `own_cpus`, or has it wait for its turn where packet workers wake, if there are none. It
-/// gets its share of a busy processor, since timed requests are lost that it does not collect in time.
+/// The same for the metrics thread, which gets its share: timed requests are lost that it does not collect in time.
 pub(crate) fn step_back_metrics(own_cpus: &[usize]) {
-    let result = if own_cpus.is_empty() { priority::batch() } else { affinity::confine(own_cpus) };
-    if let Err(error) = result {
-        log::warn!("the metrics thread has the priority of packet workers: {error}");
-    }
+    step_back("the metrics thread", own_cpus, Priority::Batch);
 }
 
 /// Raises the limit on descriptors as far as the system lets this process.
@@ -125,6 +163,29 @@ mod tests {
         assert_eq!((own_cpus(&cpus, 1), thread_count(&cpus, 1)), (&[3, 5, 7][..], 3));
         for worker_count in [4, 9] {
             assert_eq!((own_cpus(&cpus, worker_count), thread_count(&cpus, worker_count)), (&[][..], 4));
+        }
+    }
+
+    #[test]
+    fn key_exchange_yields_to_packet_workers_alone() {
+        let refused = || io::Error::from_raw_os_error(libc::EPERM);
+        for (wanted, prompt, expected, parts) in [
+            (KePriority::Fair, Ok(()), Priority::Fair, &["slices of 0.1 ms", "SCHED_OTHER"][..]),
+            (KePriority::Idle, Ok(()), Priority::Idle, &["slices of 0.1 ms", "SCHED_IDLE"]),
+            (
+                KePriority::Fair,
+                Err(io::ErrorKind::Unsupported.into()),
+                Priority::Batch,
+                &["6.12", "SCHED_BATCH"],
+            ),
+            (KePriority::Fair, Err(refused()), Priority::Batch, &["SCHED_BATCH", "not permitted", "allow"]),
+            (KePriority::Idle, Err(refused()), Priority::Idle, &["SCHED_IDLE", "not permitted"]),
+        ] {
+            let (priority, line) = chosen(wanted, prompt);
+            assert_eq!(priority, expected);
+            assert_eq!(line.is_err(), parts.contains(&"not permitted"));
+            let (Ok(line) | Err(line)) = line;
+            assert!(parts.iter().all(|part| line.contains(part)), "{line}");
         }
     }
 

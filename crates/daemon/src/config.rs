@@ -49,7 +49,7 @@ pub use self::certificates::{CERTIFICATE_COUNT_MAX, CertificatePair, NAME_COUNT_
 pub use self::cfnts::Cfnts;
 pub(crate) use self::changes::Changes;
 pub use self::endpoint::{Endpoint, InvalidEndpoint};
-pub use self::exchange::KeyExchange;
+pub use self::exchange::{KePriority, KeyExchange};
 pub use self::fleet::{Fleet, MEMBER_COUNT_MAX, SERVER_COUNT_MAX};
 use self::fragments::{Origins, Sources};
 pub use self::keys::{NextKey, RotatingKeys, StoreKind};

@@ -1,6 +1,7 @@
 //! How many threads a node has, and where they run.
 
 use authentick_net::affinity;
+use authentick_net::priority::Priority;
 
 use crate::background;
 use crate::config::{Config, KeyExchange};
@@ -13,9 +14,13 @@ pub(crate) struct Layout {
     pub(crate) own_cpus: Vec<usize>,
     pub(crate) worker_count: usize,
     pub(crate) ke_worker_count: usize,
+    /// Of key exchange threads on processors of packet workers.
+    pub(crate) ke_priority: Priority,
 }
 
 impl Layout {
+    /// Finds the processors, and chooses threads and priorities, which it logs.
+    ///
     /// # Errors
     /// If the kernel does not say which processors there are.
     pub(crate) fn of(config: &Config) -> Result<Self, StartError> {
@@ -32,6 +37,19 @@ impl Layout {
             Some(exchange) => exchange.workers,
         };
         let own_cpus = background::own_cpus(&cpus, worker_count).to_vec();
-        Ok(Layout { cpus, own_cpus, worker_count, ke_worker_count })
+        let wanted = config.exchange().map(|exchange| exchange.priority).unwrap_or_default();
+        let (ke_priority, line) = background::exchange_priority(wanted);
+        if worker_count != 0 && ke_worker_count != 0 {
+            match line {
+                _ if !own_cpus.is_empty() => {
+                    log::info!(
+                        "priorities: key exchange has processors without packet workers: {own_cpus:?}"
+                    );
+                }
+                Ok(line) => log::info!("{line}"),
+                Err(line) => log::warn!("{line}"),
+            }
+        }
+        Ok(Layout { cpus, own_cpus, worker_count, ke_worker_count, ke_priority })
     }
 }

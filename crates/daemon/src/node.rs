@@ -436,6 +436,7 @@ impl Running {
             worker.run(&mut engine, &stop)
         };
         self.spawn(format!("ntp-{index}"), move || {
+            background::step_forward();
             if let Err(error) = affinity::pin(cpu) {
                 log::warn!("worker {index} is not pinned to processor {cpu}: {error}");
             }
@@ -462,6 +463,7 @@ impl Running {
                 replies: Arc::clone(&replies),
                 entropy: entropy()?,
                 cpus: layout.own_cpus.clone(),
+                priority: layout.ke_priority,
                 containment: self.containment.clone(),
             };
             self.spawn(format!("antp-{number}"), move || worker.run())?;
@@ -488,9 +490,10 @@ impl Running {
             let worker = ke_server::Worker::new(listeners, admission, entropy()?, shared)
                 .map_err(|error| StartError::System("set up key exchange", error))?;
             self.ke_stoppers.push(worker.stopper());
-            let (cpus, containment) = (layout.own_cpus.clone(), self.containment.clone());
+            let (cpus, priority) = (layout.own_cpus.clone(), layout.ke_priority);
+            let containment = self.containment.clone();
             self.spawn(format!("ke-{index}"), move || {
-                background::step_back(index, &cpus);
+                background::step_back(&format!("key exchange thread {index}"), &cpus, priority);
                 containment.enter(ThreadKind::KeyExchange);
                 if let Err(error) = worker.run() {
                     panic!("key exchange thread {index} cannot wait for events: {error}");

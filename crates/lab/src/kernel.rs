@@ -29,6 +29,15 @@ pub fn without_ipv6<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     without(libc::SYS_socket, rules, libc::EAFNOSUPPORT, work)
 }
 
+/// The same where `sched_setattr(2)` fails with `errno`, as in a container that refuses it; for 0 it succeeds without
+/// effect, as it does with slices before Linux 6.12.
+///
+/// # Panics
+/// If the kernel has no filters, or `work` panics.
+pub fn without_slices<T: Send>(errno: i32, work: impl FnOnce() -> T + Send) -> T {
+    without(libc::SYS_sched_setattr, Vec::new(), errno, work)
+}
+
 /// Runs `work` where `call`, with any of these arguments or with all, fails with `errno`.
 fn without<T: Send>(
     call: libc::c_long,

@@ -89,7 +89,7 @@ impl Server {
         Ok(Server { socket, negotiated, key })
     }
 
-    /// Sends all m3 together, as a public-key thread of the lowest priority may have to wait for each of its turns, and
+    /// Sends all m3 together, as a public-key thread may have to wait for each of its turns on a busy machine, and
     /// once more what is not answered.
     fn sessions(&self, mut waiting: Vec<(Vec<u8>, KeyExchange)>) -> Result<Vec<Session>, Error> {
         let mut sessions = Vec::new();

@@ -1,8 +1,8 @@
 //! Key exchanges of ANTP: how many a second one core answers, beside the KEM alone on that core.
 //!
 //! The server's packet worker and its public-key thread share the core, as all threads of a server do here; the KEM
-//! alone runs with the priority of the latter, which is the lowest, so that whoever else uses the machine takes as much
-//! from both. Requests are made beforehand and sent again and again: the generator has no public-key work.
+//! alone runs with the priority of the latter, so that other programs take as much from both. Requests are made
+//! beforehand and sent again and again: the generator has no public-key work.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,7 +14,6 @@ use authentick_crypto::kem::{Kem, PrivateKey, PublicKey};
 use authentick_ke::tls::{certificates, public_key_info};
 use authentick_lab::certificates::Lab;
 use authentick_lab::process::Process;
-use authentick_net::priority;
 use authentick_rig::pair::Pair;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject;
@@ -213,7 +212,6 @@ pub(crate) fn kem_alone(
     let made: Vec<_> = (0..CIPHERTEXT_COUNT).map(|_| public.encapsulate(&mut entropy)).collect();
     // The first operation makes what the others share.
     let _ = private.decapsulate(&made[0].0);
-    priority::lowest()?;
     let this_thread = Path::new("/proc/thread-self");
     let (start, before, mut count) = (Instant::now(), scheduled_seconds(this_thread), 0u64);
     while start.elapsed() < duration {

@@ -153,7 +153,7 @@ pub(crate) struct Flow {
     pub(crate) patience: Duration,
 }
 
-/// How long there may be no answer at all. A thread of the lowest priority on a busy machine may take a while to begin.
+/// How long there may be no answer at all. A thread on a busy machine may take a while to begin.
 const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
 /// Keeps the window of each connected socket full for `duration`, or until there is an answer. Requests are taken in

@@ -8,11 +8,10 @@ use authentick_lab::daemon::Server;
 use authentick_lab::kernel;
 use authentick_lab::prober::{Prober, lost_count};
 use authentick_lab::process::Process;
+use authentick_rig::process::threads;
 
 use crate::lab::{Lab, program, start, wait_for};
 
-/// sched(7).
-const SCHED_IDLE: &str = "5";
 /// Handshakes are limited by nothing but the processor.
 const UNLIMITED: &str = "ke-limits = { per-prefix-rate = 0, per-network-rate = 0, per-prefix = 1000 }";
 
@@ -37,16 +36,6 @@ fn assert_gives_cookies(server: &Server, lab: &Lab) {
     assert_eq!(output.status.code(), Some(0), "{}\n{}", crate::lab::text(&output), server.process.log());
 }
 
-/// Fields of `stat` of the threads of key exchange: see proc(5). Counted behind the name in parentheses.
-fn policies(server: &Server) -> Vec<String> {
-    const POLICY: usize = 41 - 3;
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap();
-    let stats = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap());
-    let exchange = stats.filter(|stat| stat.contains("(ke-"));
-    let fields = exchange.map(|stat| stat.rsplit_once(')').unwrap().1.to_owned());
-    fields.map(|fields| fields.split_whitespace().nth(POLICY).unwrap().to_owned()).collect()
-}
-
 fn connect(address: SocketAddr, count: usize) -> Vec<TcpStream> {
     (0..count).map(|_| TcpStream::connect(address).unwrap()).collect()
 }
@@ -56,11 +45,6 @@ fn time_is_served_beside_a_flood_of_handshakes() {
     let lab = Lab::new();
     // A packet worker on every processor: key exchange has none of its own.
     let server = start(&lab.config("workers = 0", UNLIMITED));
-    // A thread steps back when it has begun, which may be after the server has said where it serves.
-    wait_for("key exchange to step back", || {
-        let policies = policies(&server);
-        (!policies.is_empty() && policies.iter().all(|policy| policy == SCHED_IDLE)).then_some(())
-    });
     let ca = lab.ca();
     while_time_is_served(&server, || {
         let mut flood = Command::new(program().path());
@@ -150,7 +134,7 @@ fn server_without_a_descriptor_left_serves_time_and_recovers() {
         Some(server.metric("nts_ke_accept_failures_total")).filter(|&count| count >= 1.0)
     });
     // Each thread tries again every 50 ms, and no sooner.
-    let threads = policies(&server).len() as f64;
+    let threads = threads(server.process.id(), "ke-").len() as f64;
     assert!(failures <= threads * (began.elapsed().as_secs_f64() / 0.05 + 1.0), "{failures}");
     assert_gives_cookies(&server, &lab);
     server.process.signal("-HUP");

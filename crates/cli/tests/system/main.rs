@@ -40,6 +40,7 @@ mod others;
 mod outputs;
 mod pages;
 mod passing;
+mod priorities;
 mod probes;
 mod promises;
 mod query;

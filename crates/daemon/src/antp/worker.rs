@@ -1,16 +1,17 @@
-//! Threads of the lowest priority that do the public-key work of key exchanges, and send the answers.
+//! Threads that do the public-key work of key exchanges, and send the answers.
 
 use std::io;
 use std::sync::Arc;
 
 use authentick_crypto::Entropy;
 use authentick_net::engine::ReplySender;
-use authentick_net::{affinity, priority};
+use authentick_net::priority::Priority;
 use authentick_proto::antp::nonce::Nonces;
 use authentick_proto::antp::server::{ExchangeOutcome, KEY_RESPONSE_SIZE};
 
 use super::exchanges::Waiting;
 use super::state::AntpState;
+use crate::background;
 use crate::containment::{Containment, ThreadKind};
 
 /// One thread for public-key work.
@@ -22,21 +23,15 @@ pub(crate) struct ExchangeWorker {
     pub(crate) entropy: Entropy,
     /// Processors without a packet worker; the thread may use all processors if there are none.
     pub(crate) cpus: Vec<usize>,
+    /// Its priority on processors of packet workers.
+    pub(crate) priority: Priority,
     pub(crate) containment: Containment,
 }
 
 impl ExchangeWorker {
     /// Works until [`Exchanges::stop`](super::exchanges::Exchanges::stop).
     pub(crate) fn run(mut self) {
-        if let Err(error) = priority::lowest() {
-            log::warn!("public-key thread {} has the priority of all others: {error}", self.number);
-        }
-        // A kernel with lazy preemption lets a public-key operation end before a packet worker gets its processor back.
-        if !self.cpus.is_empty()
-            && let Err(error) = affinity::confine(&self.cpus)
-        {
-            log::warn!("public-key thread {} may use the processors of packet workers: {error}", self.number);
-        }
+        background::step_back(&format!("public-key thread {}", self.number), &self.cpus, self.priority);
         let state = Arc::clone(&self.state);
         let exchanges = &state.exchanges;
         exchanges.enlist(self.number);

@@ -119,8 +119,17 @@ impl Nts {
 
 impl KeyExchange {
     fn follow(&mut self, newer: &KeyExchange, changes: &mut Changes) {
-        let KeyExchange { listen, certificates, hand_over, workers, limits, rates, advertised, algorithms } =
-            newer;
+        let KeyExchange {
+            listen,
+            certificates,
+            hand_over,
+            workers,
+            priority,
+            limits,
+            rates,
+            advertised,
+            algorithms,
+        } = newer;
         self.follow_certificates(certificates, changes);
         changes.take("nts.hand-over", &mut self.hand_over, hand_over);
         changes.take("the rates of nts.ke-limits", &mut self.rates, rates);
@@ -128,6 +137,7 @@ impl KeyExchange {
         changes.take("nts.aeads", &mut self.algorithms, algorithms);
         changes.leave("nts.ke-listen", &self.listen, listen);
         changes.leave("nts.ke-workers", &self.workers, workers);
+        changes.leave("nts.ke-priority", &self.priority, priority);
         changes.leave("nts.ke-limits", &self.limits, limits);
     }
 
@@ -277,6 +287,7 @@ mod tests {
             ("server", "interleaved = false", "server.interleaved"),
             ("nts", "ke-listen = [\"127.0.0.1:1\"]", "nts.ke-listen"),
             ("nts", "ke-workers = 7", "nts.ke-workers"),
+            ("nts", "ke-priority = \"idle\"", "nts.ke-priority"),
             ("nts", "ke-limits = { connections = 7 }", "nts.ke-limits"),
             ("nts", "cookie-keys = { keep = 3 }", "nts.cookie-keys"),
             ("antp", "workers = 2", "antp.workers"),

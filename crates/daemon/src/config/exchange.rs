@@ -15,6 +15,16 @@ use super::{ConfigError, ListenAddress, Resolver, raw};
 
 const LISTEN: &str = "nts.ke-listen";
 
+/// Priority of key exchange on processors that it shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KePriority {
+    /// Yields to packet workers, and to no other program.
+    #[default]
+    Fair,
+    /// Runs only when a processor is idle.
+    Idle,
+}
+
 /// How keys are exchanged.
 #[derive(Clone, Debug)]
 pub struct KeyExchange {
@@ -26,6 +36,8 @@ pub struct KeyExchange {
     pub hand_over: Option<PathBuf>,
     /// Threads; 0: one per processor.
     pub workers: usize,
+    /// Their priority, and that of ANTP's.
+    pub priority: KePriority,
     /// Bounds, over all of its threads.
     pub limits: Limits,
     /// How often a prefix, and a network, may exchange keys.
@@ -47,6 +59,8 @@ impl Resolver<'_> {
         if listen.is_empty() {
             return self.no_exchange(&raw).map(|()| None);
         }
+        let priorities = [("fair", KePriority::Fair), ("idle", KePriority::Idle)];
+        let priority = self.word("nts.ke-priority", raw.ke_priority.as_deref(), "priority", &priorities)?;
         let (certificates, hand_over) = self.certificates(&raw)?;
         let limits = raw.ke_limits.unwrap_or_default();
         Ok(Some(KeyExchange {
@@ -54,6 +68,7 @@ impl Resolver<'_> {
             certificates,
             hand_over,
             workers: self.thread_count("nts.ke-workers", raw.ke_workers.unwrap_or(0))?,
+            priority,
             limits: self.ke_limits(&limits)?,
             rates: self.ke_rates(&limits)?,
             advertised: self.advertised(raw.advertise, ntp_listen)?,
@@ -69,6 +84,7 @@ impl Resolver<'_> {
             ("nts.certificate", raw.certificate.is_some()),
             ("nts.hand-over", raw.hand_over.is_some()),
             ("nts.ke-workers", raw.ke_workers.is_some()),
+            ("nts.ke-priority", raw.ke_priority.is_some()),
             ("nts.ke-limits", raw.ke_limits.is_some()),
             ("nts.advertise", raw.advertise.is_some()),
             ("nts.aeads", raw.aeads.is_some()),

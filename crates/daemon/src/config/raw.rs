@@ -98,6 +98,7 @@ pub(super) struct Nts {
     pub(super) certificate: Option<Vec<Certificate>>,
     pub(super) hand_over: Option<String>,
     pub(super) ke_workers: Option<i64>,
+    pub(super) ke_priority: Option<String>,
     pub(super) ke_limits: Option<KeLimits>,
     pub(super) advertise: Option<Advertise>,
     pub(super) aeads: Option<Vec<i64>>,

@@ -90,6 +90,7 @@ fn mistakes_name_file_key_value_and_remedy() {
         ("[server]\nbatch-size = 65", &["server.batch-size", "\"65\"", "1 to 64"]),
         ("[server]\nengine = \"xdp\"", &["server.engine", "\"xdp\"", "\"udp\""]),
         ("[server]\nrefusal = \"loud\"", &["server.refusal", "\"kiss\""]),
+        ("[nts]\nke-priority = \"nice\"", &["nts.ke-priority", "\"fair\" or \"idle\""]),
         ("[server]\ncontainment = \"on\"", &["server.containment", "\"auto\" or \"off\""]),
         ("[server]\nreference = \"gps\"", &["server.reference", "kernel"]),
         ("[server]\nreference = { stratum = 16, id = \"GPS\" }", &["stratum", "\"16\"", "1 to 15"]),

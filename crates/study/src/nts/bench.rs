@@ -166,7 +166,7 @@ impl<'a> Bench<'a> {
         };
         let about = format!(
             "{place} authentick serve has one worker for time and one for key exchanges, on the first processor; the \
-             client is on the last. Key exchange has the lowest priority: where other work goes on, d_CKE waits for it."
+             client is on the last. Key exchange yields to packet workers; beside other work, d_CKE waits for that too."
         );
         let of_quota = match self.quotas {
             Ok(true) => Some(

@@ -67,6 +67,7 @@ const NTS: Keys = &[
     key("certificate", Tables(CERTIFICATE), ""),
     key("hand-over", Text, r#""/run/authentick""#),
     key("ke-workers", Integer, "0"),
+    key("ke-priority", Text, r#""fair""#),
     table("ke-limits", KE_LIMITS),
     key("advertise", TableOrTables(ADVERTISE), r#"{ server = "time.example.net" }"#),
     key("aeads", Integers, "[15, 16, 17, 30]"),

@@ -23,6 +23,7 @@ fn host_without_key_exchange_has_nothing_that_says_how_keys_are_exchanged() {
         ("certificate-chain = \"/c\"", "nts.certificate-chain"),
         ("private-key = \"/k\"", "nts.private-key"),
         ("ke-workers = 0", "nts.ke-workers"),
+        ("ke-priority = \"fair\"", "nts.ke-priority"),
         ("ke-limits = {}", "nts.ke-limits"),
         ("advertise = {}", "nts.advertise"),
         ("aeads = [15]", "nts.aeads"),
