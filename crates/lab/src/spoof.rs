@@ -55,6 +55,28 @@ impl Spoofer {
     }
 }
 
+/// Sends what a router sends whose next link carries packets of at most `mtu` octets, about a datagram over IPv4 from
+/// `from` to `to`, to the host of `from`. RFC 1191 section 4.
+///
+/// # Panics
+/// If the addresses are not of IPv4, or this process may not open raw sockets.
+pub fn send_fragmentation_needed(from: SocketAddr, to: SocketAddr, mtu: u16) {
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = (from.ip(), to.ip()) else {
+        panic!("{from} and {to} are not of IPv4");
+    };
+    let mut message = vec![3, 4, 0, 0, 0, 0];
+    message.extend(mtu.to_be_bytes());
+    // The datagram's headers.
+    message.extend([0x45, 0, 0x05, 0xdc, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+    message.extend(source.octets().into_iter().chain(destination.octets()));
+    message.extend([from.port(), to.port(), 1480, 0].iter().flat_map(|word| word.to_be_bytes()));
+    let sum = checksum(&message);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let icmp = Some(ipproto::ICMP);
+    let socket = socket_with(AddressFamily::INET, SocketType::RAW, SocketFlags::CLOEXEC, icmp).unwrap();
+    sendto(&socket, &message, SendFlags::empty(), &SocketAddr::new(from.ip(), 0)).unwrap();
+}
+
 /// A packet of IPv4 or IPv6 with a datagram. RFC 791, RFC 8200, RFC 768.
 fn packet(from: SocketAddr, to: SocketAddr, octets: &[u8]) -> Vec<u8> {
     let size = u16::try_from(8 + octets.len()).unwrap();

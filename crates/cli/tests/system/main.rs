@@ -16,6 +16,7 @@ mod doctor;
 mod fleet;
 mod fleet_setup;
 mod followed_keys;
+mod fragments;
 mod game;
 mod hostile_clock;
 mod hostile_exchange;
