@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use authentick_crypto::Entropy;
 use authentick_ke::tls::{Defect, certificates};
-use authentick_load::{NotAllowed, Permission};
-use authentick_net::addresses::resolve;
+use authentick_load::target::Target;
+use authentick_load::{NotAllowed, Permission, Plan};
+use authentick_net::addresses::{Addresses, resolve};
 use authentick_report::study::field::{Given, Name, Server};
 use authentick_rig::process::is_running;
 
@@ -47,6 +50,8 @@ pub struct Choice {
 #[derive(Clone, Debug)]
 pub(super) struct Stranger {
     pub(super) given: Given,
+    /// Its address in all load runs, if it had one.
+    address: Option<SocketAddr>,
     authorities: Option<PathBuf>,
     certificate_name: Option<String>,
     pids: Vec<u32>,
@@ -81,9 +86,9 @@ impl Said {
         Ok(())
     }
 
-    /// Whether all of them may be loaded. One whose name has no address now is told of when it is asked; and each load
-    /// run looks again.
-    fn check_permission(&self) -> Result<(), Error> {
+    /// The address of each, looked up once for all load runs, after a check that all of its addresses may be loaded;
+    /// `None` where the name has no address now, which is reported when it is asked.
+    fn addresses(&self) -> Result<Vec<Option<SocketAddr>>, Error> {
         let not_allowed = |error: NotAllowed| match error {
             NotAllowed::List { file, problem } => Error::File {
                 place: format!("--allow-list {}", file.display()),
@@ -94,12 +99,12 @@ impl Said {
         };
         let permission =
             Permission::new(self.permit.clone(), self.allow_list.as_deref()).map_err(not_allowed)?;
-        for Given { host, port, .. } in &self.given {
-            let Ok(found) = resolve(host, *port, LOOK_UP_MAX) else { continue };
+        let address = |Given { host, port, .. }: &Given| {
+            let Ok(found) = resolve(host, *port, LOOK_UP_MAX) else { return Ok(None) };
             let allowed = found.all().try_for_each(|address| permission.check(host, address.ip()));
-            allowed.map_err(not_allowed)?;
-        }
-        Ok(())
+            allowed.map(|()| first_responding(&found)).map_err(not_allowed)
+        };
+        self.given.iter().map(address).collect()
     }
 
     /// Whether what is said of servers by their names is of some that are there, and can have it.
@@ -144,18 +149,19 @@ impl Choice {
     /// [`Error::Usage`] if something does not go together, or somebody may not be loaded; or what is wrong with a file.
     pub fn new(said: Said) -> Result<Self, Error> {
         said.check().and_then(|()| said.check_names()).map_err(Error::Usage)?;
-        said.check_permission()?;
+        let addresses = said.addresses()?;
         said.authorities.iter().try_for_each(|(_, file)| check_authorities(file))?;
         let Said { servers, given, authorities, certificate_names, pids, permit, allow_list } = said;
-        let of = |given: &Given| Stranger {
+        let of = |(given, address): (&Given, Option<SocketAddr>)| Stranger {
             given: given.clone(),
+            address,
             authorities: value(&authorities, given.name),
             certificate_name: value(&certificate_names, given.name),
             pids: pids.iter().filter(|(name, _)| *name == given.name).map(|(_, pid)| *pid).collect(),
             permit: permit.clone().filter(|host| *host == given.host),
             allow_list: allow_list.clone(),
         };
-        let mut strangers: Vec<Stranger> = given.iter().map(of).collect();
+        let mut strangers: Vec<Stranger> = given.iter().zip(addresses).map(of).collect();
         strangers.sort_by_key(|stranger| stranger.given.name);
         Ok(Choice { servers, strangers })
     }
@@ -179,6 +185,17 @@ impl Choice {
     }
 }
 
+/// The first of them that responds to a request for time; the first of all if none does now.
+fn first_responding(found: &Addresses) -> Option<SocketAddr> {
+    let first = found.all().next()?;
+    if found.all().count() == 1 {
+        return Some(first);
+    }
+    let mut entropy = Entropy::from_system().ok()?;
+    let target = Target::plain(Plan::plain(first), found, false, &mut entropy);
+    Some(target.map_or(first, |target| target.plan.ntp))
+}
+
 /// Checks that a file that `--server-ca` names has authorities.
 fn check_authorities(file: &Path) -> Result<(), Error> {
     let (problem, remedy) = match fs::read(file).map(|pem| certificates(&pem)) {
@@ -197,17 +214,25 @@ fn value<T: Clone>(all: &[(Name, T)], name: Name) -> Option<T> {
 impl Stranger {
     /// What the report calls it.
     pub(super) fn title(&self) -> String {
-        format!("{} at {}", self.given.name, self.ntp())
+        format!("{} at {}", self.given.name, self.given.at(self.given.port))
     }
 
     /// Where it serves time.
     pub(super) fn ntp(&self) -> String {
-        self.given.at(self.given.port)
+        self.at(self.given.port)
     }
 
     /// Where it exchanges keys.
     pub(super) fn ke(&self) -> Option<String> {
-        self.given.ke_port.map(|port| self.given.at(port))
+        self.given.ke_port.map(|port| self.at(port))
+    }
+
+    fn at(&self, port: u16) -> String {
+        let with_port = |mut address: SocketAddr| {
+            address.set_port(port);
+            address.to_string()
+        };
+        self.address.map_or_else(|| self.given.at(port), with_port)
     }
 
     /// Whom its clients trust, and that it may be loaded as far as the user says so.
@@ -215,15 +240,24 @@ impl Stranger {
         if let Some(file) = &self.authorities {
             say(words, "--ca", &file.display());
         }
-        if let Some(name) = &self.certificate_name {
-            say(words, "--server-name", name);
+        // Clients are given an address, which the certificate of a name need not have.
+        match (&self.certificate_name, self.given.ke_port) {
+            (Some(name), _) => say(words, "--server-name", name),
+            (None, Some(_)) if self.address.is_some() => {
+                let host = &self.given.host;
+                say(words, "--server-name", &host.split_once('%').map_or(&**host, |(address, _)| address));
+            }
+            (None, _) => {}
         }
     }
 
     /// Whether it may be loaded, and which of its processes still run.
     pub(super) fn say_loaded(&self, words: &mut Vec<String>) {
         if let Some(host) = &self.permit {
-            say(words, "--permit", host);
+            match self.address {
+                Some(address) => say(words, "--permit", &address.ip()),
+                None => say(words, "--permit", host),
+            }
         }
         if let Some(file) = &self.allow_list {
             say(words, "--allow-list", &file.display());
@@ -285,6 +319,25 @@ mod tests {
         let (ca, list) = (authorities.display(), list.display());
         assert_eq!(words("a"), format!("h:1 h:2 --ca {ca} --server-name n --permit h --allow-list {list}"));
         assert_eq!(words("b"), format!("[::1]:3  --allow-list {list} --server-pid {}", std::process::id()));
+    }
+
+    #[test]
+    fn name_is_looked_up_once_and_load_gets_its_address() {
+        let said = Said {
+            given: vec![given("a=localhost:1:2")],
+            permit: Some("localhost".to_owned()),
+            ..Said::default()
+        };
+        let choice = Choice::new(said).unwrap();
+        let [stranger] = &choice.strangers[..] else { panic!() };
+        let [ntp, ke] =
+            [Some(stranger.ntp()), stranger.ke()].map(|at| at.unwrap().parse::<SocketAddr>().unwrap());
+        assert!(ntp.ip().is_loopback() && ke == SocketAddr::new(ntp.ip(), 2), "{ntp} {ke}");
+        let mut words = Vec::new();
+        stranger.say_trusted(&mut words);
+        stranger.say_loaded(&mut words);
+        assert_eq!(words.join(" "), format!("--server-name localhost --permit {}", ntp.ip()));
+        assert_eq!(stranger.title(), "a at localhost:1");
     }
 
     #[test]

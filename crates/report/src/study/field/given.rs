@@ -116,9 +116,9 @@ impl Given {
     /// The host with one of its ports, as a command line has it.
     #[must_use]
     pub fn at(&self, port: u16) -> String {
-        match self.host.parse::<Ipv6Addr>() {
-            Ok(address) => format!("[{address}]:{port}"),
-            Err(_) => format!("{}:{port}", self.host),
+        match self.host.contains(':') {
+            true => format!("[{}]:{port}", self.host),
+            false => format!("{}:{port}", self.host),
         }
     }
 
@@ -156,10 +156,13 @@ impl FromStr for Given {
         let name = name.parse()?;
         let (host, ports) = match place.strip_prefix('[').and_then(|rest| rest.split_once("]:")) {
             Some((address, ports)) => {
-                let address = address.parse::<Ipv6Addr>();
-                let address =
-                    address.map_err(|_| format!("there is no IPv6 address in the brackets; {FORM}"))?;
-                (address.to_string(), ports)
+                let (plain, zone) =
+                    address.split_once('%').map_or((address, None), |(plain, zone)| (plain, Some(zone)));
+                let is_zone = |zone: &str| !zone.is_empty() && !zone.contains(['%', '/', ' ', '[', ']']);
+                let plain = plain.parse::<Ipv6Addr>().ok().filter(|_| zone.is_none_or(is_zone));
+                let plain =
+                    plain.ok_or_else(|| format!("there is no IPv6 address in the brackets; {FORM}"))?;
+                (zone.map_or_else(|| plain.to_string(), |zone| format!("{plain}%{zone}")), ports)
             }
             None => {
                 let (host, ports) =
@@ -190,6 +193,7 @@ mod tests {
             ("cfnts=198.18.0.1:123", "cfnts", "198.18.0.1", 123, None),
             ("NTPsec-1=time.example:1123:4460", "NTPsec-1", "time.example", 1123, Some(4460)),
             ("a=[2001:db8::1]:123:4460", "a", "2001:db8::1", 123, Some(4460)),
+            ("a=[fe80::1%eth0]:123", "a", "fe80::1%eth0", 123, None),
         ] {
             let given: Given = text.parse().unwrap();
             assert_eq!((given.name.as_str(), given.host.as_str()), (name, host), "{text}");
@@ -197,6 +201,7 @@ mod tests {
         }
         let given: Given = "a=[2001:db8::1]:123:4460".parse().unwrap();
         assert_eq!(given.at(given.port), "[2001:db8::1]:123");
+        assert_eq!("a=[fe80::1%2]:1".parse::<Given>().unwrap().at(7), "[fe80::1%2]:7");
         assert_eq!("a=b:1".parse::<Given>().unwrap().at(7), "b:7");
     }
 
