@@ -57,7 +57,7 @@ def gaps(study):
 def stolen(study):
     """The share of the machine's processor time that others had, if the report says so."""
     ends = [end for task in study.tasks if (end := task.get("end")) and end.get("steal_seconds") is not None]
-    whole = sum(end["seconds"] for end in ends) * study.machine["cpu_count"]
+    whole = sum(end["seconds"] for end in ends) * study.machine.get("online_cpu_count", study.machine["cpu_count"])
     if not whole:
         return []
     share = sum(end["steal_seconds"] for end in ends) / whole

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use authentick_proto::client::Sample;
 use authentick_report::load::{Backlog, Cause, Histogram, Operation, Stray, Tally};
 use hdrhistogram::Histogram as Hdr;
 
@@ -78,6 +79,7 @@ pub struct Counts {
     latency: Times,
     from_send: Times,
     offset: Times,
+    negative_delays: u64,
     /// Latencies of this second.
     pub(crate) lately: Lately,
     /// Whether latencies and offsets are recorded.
@@ -94,6 +96,16 @@ pub(crate) struct Answered {
     pub(crate) from_send_ns: Option<i64>,
     /// The server's clock minus the client's.
     pub(crate) offset_ns: Option<i64>,
+    /// Whether the delay is negative, so that there is no offset.
+    pub(crate) has_negative_delay: bool,
+}
+
+impl Answered {
+    /// Takes over what a response says of the server's clock, if the stamp of its arrival is sound.
+    pub(crate) fn set_sample(&mut self, sample: &Sample, is_sound: bool) {
+        self.has_negative_delay = is_sound && sample.has_negative_delay();
+        self.offset_ns = (is_sound && !self.has_negative_delay).then_some(sample.offset.as_nanos());
+    }
 }
 
 impl Counts {
@@ -110,6 +122,7 @@ impl Counts {
             latency: Times::default(),
             from_send: Times::default(),
             offset: Times::default(),
+            negative_delays: 0,
             lately: Lately::default(),
             is_timed: true,
         }
@@ -150,6 +163,7 @@ impl Counts {
         if let Some(from_send_ns) = times.from_send_ns {
             self.from_send.record(from_send_ns.max(0));
         }
+        self.negative_delays += u64::from(times.has_negative_delay);
         if let Some(offset_ns) = times.offset_ns {
             self.offset.record(offset_ns);
         }
@@ -193,6 +207,7 @@ impl Counts {
                 .filter(|&(_, count)| count > 0)
                 .collect(),
             surplus: self.strays.iter().filter(|(stray, _)| **stray != Stray::Obstacle).map(|(_, n)| n).sum(),
+            negative_delays: self.negative_delays,
             backlog: self.backlog,
             strays: self.strays.clone(),
             ..Tally::default()
@@ -212,6 +227,7 @@ impl Counts {
         self.lately.clear();
         self.strays.clear();
         (self.scheduled, self.sent, self.answered, self.failed) = (0, 0, 0, 0);
+        self.negative_delays = 0;
         (self.backlog, self.causes) = (Backlog::default(), [0; Cause::ALL.len()]);
     }
 }
@@ -219,6 +235,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use authentick_report::load::Histograms;
+    use authentick_wire::time::NtpSpan;
 
     use super::*;
 
@@ -256,13 +273,36 @@ mod tests {
     }
 
     #[test]
+    fn negative_delay_is_counted_and_its_offset_left_out() {
+        let span = |ns: i64| NtpSpan::from_nanos(ns);
+        let sample = |delay_ns| Sample {
+            offset: span(7_000),
+            delay: span(delay_ns),
+            round_trip: span(9_000),
+            root_distance: span(0),
+        };
+        let mut counts = Counts::new(Operation::Transfer);
+        for (delay_ns, is_sound) in [(5_000, true), (0, true), (-5_000, true), (-5_000, false)] {
+            let mut answered = Answered { latency_ns: 9_000, ..Answered::default() };
+            answered.set_sample(&sample(delay_ns), is_sound);
+            counts.answer(&answered);
+        }
+        let tally = counts.tally();
+        assert_eq!((tally.answered, tally.negative_delays), (4, 1));
+        assert_eq!((tally.histograms.latency_ns.count(), tally.histograms.offset_ns.count()), (4, 2));
+    }
+
+    #[test]
     fn tally_adds_up_and_keeps_signs() {
         let mut counts = Counts::new(Operation::Transfer);
         counts.scheduled = 6;
         counts.skip(Cause::FellBehind);
         counts.sent = 5;
-        let answered =
-            |latency_ns, offset_ns| Answered { latency_ns, offset_ns: Some(offset_ns), from_send_ns: None };
+        let answered = |latency_ns, offset_ns| Answered {
+            latency_ns,
+            offset_ns: Some(offset_ns),
+            ..Answered::default()
+        };
         counts.answer(&answered(1_000_000, -2_000));
         counts.answer(&answered(3_000_000, 2_000));
         counts.fail(Cause::Timeout);
@@ -284,7 +324,8 @@ mod tests {
     fn latency_from_the_send_is_kept_beside_the_other_and_is_never_negative() {
         let mut counts = Counts::new(Operation::Transfer);
         for from_send_ns in [-5, 100_000] {
-            let times = Answered { latency_ns: 300_000, from_send_ns: Some(from_send_ns), offset_ns: None };
+            let times =
+                Answered { latency_ns: 300_000, from_send_ns: Some(from_send_ns), ..Answered::default() };
             counts.answer(&times);
         }
         let tally = counts.tally();
@@ -312,7 +353,12 @@ mod tests {
     fn untimed_counts_have_no_histograms() {
         let mut counts = Counts::untimed(Operation::Transfer);
         (counts.scheduled, counts.sent) = (1, 1);
-        counts.answer(&Answered { latency_ns: 5, from_send_ns: Some(5), offset_ns: Some(5) });
+        counts.answer(&Answered {
+            latency_ns: 5,
+            from_send_ns: Some(5),
+            offset_ns: Some(5),
+            has_negative_delay: true,
+        });
         let tally = counts.tally();
         assert!(tally.adds_up() && tally.answered == 1);
         assert_eq!(tally.histograms, Histograms::default());

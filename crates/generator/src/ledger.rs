@@ -156,7 +156,7 @@ mod tests {
         let mut ledger = Ledger::new(Scheme::Plain.nature());
         ledger.start(100, 300);
         let mut answer = |intended_ns, latency_ns, from_send_ns| {
-            let answered = Answered { latency_ns, from_send_ns, offset_ns: None };
+            let answered = Answered { latency_ns, from_send_ns, ..Answered::default() };
             ledger.answer(true, true, intended_ns, &answered);
         };
         // Due at 150, answered before the middle at 200, between both, at the end itself, and after it.
@@ -182,7 +182,7 @@ mod tests {
             ledger.start(100, 300);
             ledger.stop(stop_ns);
             ledger.stop(stop_ns + 10);
-            let answered = Answered { latency_ns: 20, from_send_ns: None, offset_ns: None };
+            let answered = Answered { latency_ns: 20, ..Answered::default() };
             ledger.answer(true, true, stop_ns - 10, &answered);
             let [middle, end] = backlog;
             assert_eq!(ledger.get(true, true).backlog, Backlog { start: 0, middle, end }, "{stop_ns}");

@@ -186,13 +186,13 @@ impl Workload {
     /// A request for time was answered well.
     pub(crate) fn time_came(&mut self, flight: &Flight, header: &Header, came: Arrived, clock: &impl Clock) {
         let Request { client, principal, intended_ns, begun_ns, .. } = flight.request;
-        let offset_ns = Sample::new(header, flight.sent, came.at).offset.as_nanos();
         let at_ns = came.at_ns() as i64;
-        let times = Answered {
+        let mut times = Answered {
             latency_ns: at_ns - intended_ns as i64,
             from_send_ns: Some(at_ns - flight.sent_ns as i64),
-            offset_ns: came.is_sound.then_some(offset_ns),
+            ..Answered::default()
         };
+        times.set_sample(&Sample::new(header, flight.sent, came.at), came.is_sound);
         self.answered(client, principal, intended_ns, &times);
         self.note_joinable(client, flight.request.asked.transmit(), [intended_ns, begun_ns], clock);
     }

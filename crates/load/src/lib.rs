@@ -22,6 +22,7 @@
 
 pub mod agent;
 mod allow;
+mod cgroup;
 pub mod contest;
 pub mod drill;
 pub mod ending;

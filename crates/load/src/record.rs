@@ -47,7 +47,7 @@ pub fn begin(plan: &Plan, run: &Run, target: &Target, agents: &[String]) -> Load
         version: String::new(),
         commit: String::new(),
         started_unix_s: unix_seconds(),
-        host: Host { cpu: String::new(), cpu_count: 0, memory_octets: None, kernel: String::new() },
+        host: Host::default(),
         path: path.to_owned(),
         scheme: named(plan.scheme).to_string(),
         authentication: target.authentication.clone(),

@@ -20,6 +20,10 @@ impl Percentile {
     pub const P50: Percentile = Percentile(50_000);
     /// Exceeded by at most one value in ten.
     pub const P90: Percentile = Percentile(90_000);
+    /// Exceeded by at most one value in twenty.
+    pub const P95: Percentile = Percentile(95_000);
+    /// Exceeded by at most one value in ten thousand.
+    pub const P9999: Percentile = Percentile(99_990);
     /// Exceeded by at most one value in a hundred.
     pub const P99: Percentile = Percentile(99_000);
     /// The largest value.

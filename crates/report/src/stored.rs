@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::render::Prose;
 use crate::run::Host;
 use crate::study::Paper;
-use crate::units::{listed, plural, utc};
+use crate::units::{listed, plural, trimmed, utc};
 
 /// What is kept in a file of its own.
 pub trait Stored: DeserializeOwned {
@@ -57,13 +57,30 @@ pub struct Provenance<'a> {
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
+impl Host {
+    /// The processors that the process could use: `2 of 4 processors, a quota of 0.2 processors`.
+    #[must_use]
+    pub fn processors(&self) -> String {
+        let count = match self.online_cpu_count.filter(|&online| online != self.cpu_count) {
+            Some(online) => format!("{} of {}", self.cpu_count, plural(u64::from(online), "processor")),
+            None => plural(u64::from(self.cpu_count), "processor"),
+        };
+        let quota = self.cpu_quota_millicpus.map_or_else(String::new, |millicpus| {
+            let cpus = trimmed(f64::from(millicpus) / 1000.0, 3);
+            format!(", a quota of {cpus} processors")
+        });
+        count + &quota
+    }
+}
+
 impl Provenance<'_> {
     /// What it ran on: `Some CPU, 4 processors, 23.5 GiB of memory, Linux 6.12`.
     pub(crate) fn host(&self) -> String {
-        self.host.map_or_else(String::new, |Host { cpu, cpu_count, memory_octets, kernel }| {
+        self.host.map_or_else(String::new, |host| {
+            let Host { cpu, memory_octets, kernel, .. } = host;
             let gib = |octets: u64| format!("{:.1} GiB of memory, ", octets as f64 / GIB);
             let memory = memory_octets.map(gib).unwrap_or_default();
-            format!("{cpu}, {}, {memory}{kernel}", plural(u64::from(*cpu_count), "processor"))
+            format!("{cpu}, {}, {memory}{kernel}", host.processors())
         })
     }
 

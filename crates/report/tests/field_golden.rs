@@ -98,6 +98,8 @@ fn record() -> FieldRecord {
         host: Host {
             cpu: "Example CPU @ 2.50GHz".to_owned(),
             cpu_count: 2,
+            online_cpu_count: None,
+            cpu_quota_millicpus: None,
             memory_octets: Some(8 << 30),
             kernel: "Linux 6.12.0".to_owned(),
         },

@@ -37,6 +37,8 @@ fn record() -> RunRecord {
         host: Host {
             cpu: "Example CPU @ 2.50GHz".to_owned(),
             cpu_count: 4,
+            online_cpu_count: None,
+            cpu_quota_millicpus: None,
             memory_octets: None,
             kernel: "Linux 6.12.0".to_owned(),
         },

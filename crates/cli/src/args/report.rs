@@ -26,7 +26,7 @@ pub(crate) struct Report {
     /// End with exit code 1 if its latency at an equal rate is more than this many times the older one, such as 1.5
     #[arg(long, value_name = "RATIO", requires = "against", value_parser = positive_ratio)]
     pub(crate) fail_above: Option<f64>,
-    /// The latency that --fail-above compares: min, p50, p90, p99, p99.9 or max
+    /// The latency that --fail-above compares: min, p50, p90, p95, p99, p99.9, p99.99 or max
     #[arg(long, value_name = "POINT", requires = "fail_above", default_value_t)]
     pub(crate) percentile: Point,
     /// Compare runs even if they differ in more than the server

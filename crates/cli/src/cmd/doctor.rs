@@ -20,9 +20,14 @@ use crate::output;
 #[derive(Debug, Serialize)]
 struct Findings {
     cpu: String,
-    cpu_count: u32,
-    kernel: String,
     /// Processors that this process may use.
+    cpu_count: u32,
+    /// Processors that the host has online; absent: unknown.
+    online_cpu_count: Option<u32>,
+    /// The control group's quota in thousandths of a processor; absent: none.
+    cpu_quota_millicpus: Option<u32>,
+    kernel: String,
+    /// Their numbers.
     usable_cpus: Vec<usize>,
     /// What the authentication of NTS runs on.
     aead_path: String,
@@ -68,6 +73,8 @@ impl Findings {
         Findings {
             cpu: host.cpu,
             cpu_count: host.cpu_count,
+            online_cpu_count: host.online_cpu_count,
+            cpu_quota_millicpus: host.cpu_quota_millicpus,
             kernel: host.kernel,
             usable_cpus: affinity::allowed().unwrap_or_default(),
             aead_path: authentick_crypto::path().to_string(),
@@ -99,7 +106,8 @@ impl Findings {
             |found: bool, otherwise: &str| if found { "yes".to_owned() } else { format!("no: {otherwise}") };
         let cpus: Vec<String> = self.usable_cpus.iter().map(usize::to_string).collect();
         let lines = [
-            ("processor", format!("{}, {} to use: {}", self.cpu, self.usable_cpus.len(), cpus.join(", "))),
+            ("processor", format!("{}, {} to use: {}", self.cpu, self.counts(), cpus.join(", "))),
+            ("processor quota", self.quota()),
             ("kernel", self.kernel.clone()),
             ("NTS authentication", self.aead_path.clone()),
             ("hashes in batches", self.hash_path.clone()),
@@ -124,6 +132,25 @@ impl Findings {
             writeln!(text, "{name:width$}  {value}").expect("writing to a string cannot fail");
             text
         })
+    }
+}
+
+impl Findings {
+    /// How many processors are to be used, and how many there are, for people.
+    fn counts(&self) -> String {
+        let online = self.online_cpu_count.map_or_else(String::new, |online| format!(" of {online}"));
+        format!("{}{online}", self.cpu_count)
+    }
+
+    /// The quota of the control group, for people.
+    fn quota(&self) -> String {
+        self.cpu_quota_millicpus.map_or_else(
+            || "none".to_owned(),
+            |millicpus| {
+                let cpus = f64::from(millicpus) / 1000.0;
+                format!("{cpus} processors, by the control group: the kernel stops threads that exceed it")
+            },
+        )
     }
 }
 

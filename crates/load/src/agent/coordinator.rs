@@ -412,7 +412,7 @@ fn row(
     part.why_invalid = part.why_invalid.as_deref().map(shown).or(unstarted);
     part.tally.summarise();
     let (late, error) = skew.unwrap_or((0, 0));
-    let About { version, cpu, cpu_count, kernel } = &agent.about;
+    let About { version, cpu, cpu_count, online_cpu_count, cpu_quota_millicpus, kernel } = &agent.about;
     let row = HostPart {
         name: agent.name.clone(),
         offered_rps,
@@ -424,6 +424,8 @@ fn row(
         busy_share: part.busy_share,
         cpu: Some(shown(cpu)),
         cpu_count: Some(*cpu_count),
+        online_cpu_count: *online_cpu_count,
+        cpu_quota_millicpus: *cpu_quota_millicpus,
         kernel: Some(shown(kernel)),
         version: Some(shown(version)),
     };

@@ -165,8 +165,13 @@ mod tests {
 
     /// Messages of both directions, with everything in them that there is.
     fn seeds() -> Vec<(&'static str, Vec<u8>)> {
-        let about =
-            About { version: "1.0".to_owned(), cpu: "x".to_owned(), cpu_count: 2, kernel: "y".to_owned() };
+        let about = About {
+            version: "1.0".to_owned(),
+            cpu: "x".to_owned(),
+            cpu_count: 2,
+            kernel: "y".to_owned(),
+            ..About::default()
+        };
         let figures = AntpFigures {
             client_crypto_share: Some(0.5),
             histograms: AntpHistograms { phases_ns: vec![(700, 7)].into(), ..AntpHistograms::default() },

@@ -53,6 +53,10 @@ pub struct About {
     pub cpu: String,
     /// How many processors it may use.
     pub cpu_count: u32,
+    /// How many processors the host has online; `None` if the agent does not know.
+    pub online_cpu_count: Option<u32>,
+    /// The quota of its control group in thousandths of a processor; `None`: none.
+    pub cpu_quota_millicpus: Option<u32>,
     /// Name and release of the kernel.
     pub kernel: String,
 }

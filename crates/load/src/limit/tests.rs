@@ -33,7 +33,7 @@ fn step() -> Step {
 }
 
 fn late(p99: f64) -> Percentiles {
-    Percentiles { min: 0.0, p50: 1.0, p90: 2.0, p99, p999: p99, max: p99 }
+    Percentiles { p50: 1.0, p90: 2.0, p99, p999: p99, max: p99, ..Percentiles::default() }
 }
 
 /// So many of the requests fail for this reason.

@@ -5,7 +5,6 @@
 //! A thread of this process looks at them while a step lasts: 50 times a second whether they are stopped, less often at
 //! each of their threads. Both take some microseconds.
 
-mod cgroup;
 mod counters;
 mod threads;
 
@@ -225,8 +224,8 @@ impl Watcher {
 
     fn look_on(&self, watched: &mut Watched) {
         let Processes { pids, ticks_per_second, .. } = &self.processes;
-        let files = cgroup::files(pids);
-        let (begun, throttled) = (Instant::now(), cgroup::times(&files));
+        let files = crate::cgroup::files(pids);
+        let (begun, throttled) = (Instant::now(), crate::cgroup::times(&files));
         let mut threads = Threads::default();
         let mut next_look = begun;
         let (mut next, over) = (begun, self.start + self.duration);
@@ -247,7 +246,7 @@ impl Watcher {
         watched.span = begun.elapsed();
         watched.busiest = threads.busiest();
         let more = |(after, before): (Duration, &Duration)| after.saturating_sub(*before);
-        watched.throttled = cgroup::times(&files).into_iter().zip(&throttled).map(more).max();
+        watched.throttled = crate::cgroup::times(&files).into_iter().zip(&throttled).map(more).max();
     }
 
     /// Waits; `false` if watching is to end.

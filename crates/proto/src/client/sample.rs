@@ -17,6 +17,12 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Whether the server claims more time for itself than the exchange took, so that the offset means nothing.
+    #[must_use]
+    pub fn has_negative_delay(&self) -> bool {
+        self.delay < NtpSpan::default()
+    }
+
     /// `sent` (T1) and `arrived` (T4) are by our clock; the header carries T2 and T3.
     //= rfc5905#8-3, rfc5905#8-4
     #[must_use]

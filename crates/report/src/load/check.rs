@@ -111,6 +111,12 @@ impl Tally {
                 return Err(self.unlike(field, values));
             }
         }
+        if self.negative_delays > self.answered.saturating_sub(offset) {
+            return Err(self.unlike(
+                "negative_delays, histograms.offset_ns",
+                self.negative_delays.saturating_add(offset),
+            ));
+        }
         if self.backlog.middle.max(self.backlog.end) > self.answered {
             return Err(self.unlike("backlog", self.backlog.middle.max(self.backlog.end)));
         }

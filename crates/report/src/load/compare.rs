@@ -72,7 +72,7 @@ impl At {
     #[must_use]
     pub fn interval(&self, point: Point) -> Option<Interval> {
         let At { latency_us, from_send_us, .. } = *self;
-        Tally { latency_us, from_send_us, ..Tally::default() }.interval(|latency| latency.at(point))
+        Tally { latency_us, from_send_us, ..Tally::default() }.interval(point)
     }
 }
 
@@ -91,8 +91,9 @@ impl RatePair {
     /// A percentile of the new latency by the old one; `None` if there is none, or the old one is zero.
     #[must_use]
     pub fn latency_ratio(&self, point: Point) -> Option<f64> {
-        let old = self.old.latency_us?.at(point);
-        (old > 0.0).then_some(self.new.latency_us?.at(point) / old)
+        let old = self.old.latency_us?.at(point)?;
+        let new = self.new.latency_us?.at(point)?;
+        (old > 0.0).then_some(new / old)
     }
 
     /// The new answers by the old ones; `None` if there were no old ones.
@@ -244,7 +245,7 @@ impl Comparison {
 
     /// The rate at which latency grew most, if it grew by too much.
     fn takes_longer(&self, most: f64, point: Point) -> Option<String> {
-        let latency = |at: &At| at.latency_us.map(|latency| latency.at(point));
+        let latency = |at: &At| at.latency_us.and_then(|latency| latency.at(point));
         if let Some(pair) =
             self.pairs.iter().find(|pair| latency(&pair.new).is_none() && latency(&pair.old).is_some())
         {
@@ -315,8 +316,9 @@ impl Comparison {
 
     /// Both runs at equal rates.
     fn table(&self, [new, old]: [&str; 2]) -> Table {
-        let point =
-            |at: &At, point: Point| or_absent(at.latency_us.map(|latency| microseconds(latency.at(point))));
+        let point = |at: &At, point: Point| {
+            or_absent(at.latency_us.and_then(|latency| latency.at(point)).map(microseconds))
+        };
         let p99 = |pair: &&RatePair| or_absent(pair.latency_ratio(Point::P99).map(ratio));
         Table::of("Both runs at equal rates", &self.pairs)
             .number(("Offered/s", "offered/s"), |pair| rate(pair.offered_rps))
@@ -325,9 +327,13 @@ impl Comparison {
             .number((format!("{new} / {old}"), "ratio"), |pair| or_absent(pair.answered_ratio().map(ratio)))
             .number((format!("{new} p50"), "p50 new"), |pair| point(&pair.new, Point::P50))
             .number((format!("{old} p50"), "old"), |pair| point(&pair.old, Point::P50))
+            .number((format!("{new} p95"), "p95 new"), |pair| point(&pair.new, Point::P95))
+            .number((format!("{old} p95"), "old"), |pair| point(&pair.old, Point::P95))
             .number((format!("{new} p99"), "p99 new"), |pair| point(&pair.new, Point::P99))
             .number((format!("{old} p99"), "old"), |pair| point(&pair.old, Point::P99))
             .number((format!("p99 {new} / {old}"), "ratio"), p99)
+            .number((format!("{new} p99.99"), "p99.99 new"), |pair| point(&pair.new, Point::P9999))
+            .number((format!("{old} p99.99"), "old"), |pair| point(&pair.old, Point::P9999))
             .words(("In the p99", ""), |pair| pair.spoilt(Point::P99))
             .table()
     }
@@ -475,7 +481,7 @@ fn shapes() -> [Shape; 24] {
         ("path", |record| record.path.clone()),
         ("version of IP", |record| Ip::of(&record.address).name().to_owned()),
         ("processor of the generator", |LoadRecord { host, .. }| {
-            format!("{}, {} of them", host.cpu, host.cpu_count)
+            format!("{}, {}", host.cpu, host.processors())
         }),
         ("engine", |record| record.engine.clone()),
         ("arrivals", |record| record.parameters.arrivals.clone()),

@@ -5,16 +5,14 @@
 //! are left out: the record has them. A field without a value is empty.
 
 use super::{
-    AntpFigures, Cause, Evidence, Histogram, HostPart, LoadRecord, Percentiles, Second, ServerUse, Spans,
-    Step, Stray, Tally, Traffic, Verdict,
+    AntpFigures, Cause, Evidence, Histogram, HostPart, LoadRecord, Percentiles, Point, Second, ServerUse,
+    Spans, Step, Stray, Tally, Traffic, Verdict,
 };
 use crate::render::csv::lines;
 use crate::render::{Filling, Table, or_empty};
 
 /// What a line has of something, if anything.
 type Of<T> = fn(&Part<'_>) -> Option<T>;
-/// One of the figures that a distribution comes to.
-type Point = fn(&Percentiles) -> f64;
 type SpanPoint = fn(&Histogram) -> String;
 
 const TIMES: [(&str, Of<Percentiles>); 4] = [
@@ -30,18 +28,12 @@ const ANTP_TIMES: [(&str, Of<Percentiles>); 5] = [
     ("time", |part| part.antp()?.time_us),
     ("phases", |part| part.antp()?.phases_us),
 ];
-const POINTS: [(&str, Point); 6] = [
-    ("min", |times| times.min),
-    ("p50", |times| times.p50),
-    ("p90", |times| times.p90),
-    ("p99", |times| times.p99),
-    ("p999", |times| times.p999),
-    ("max", |times| times.max),
-];
-const SPAN_POINTS: [(&str, SpanPoint); 3] = [
+const SPAN_POINTS: [(&str, SpanPoint); 5] = [
     ("mean", |times_ns| or_empty(times_ns.mean().map(|mean| format!("{mean:.1}")))),
     ("p50", |times_ns| or_empty(times_ns.quantile(0.5))),
+    ("p95", |times_ns| or_empty(times_ns.quantile(0.95))),
     ("p99", |times_ns| or_empty(times_ns.quantile(0.99))),
+    ("p9999", |times_ns| or_empty(times_ns.quantile(0.9999))),
 ];
 
 /// A line of the file, and what it is about.
@@ -141,11 +133,12 @@ impl<'a> Part<'a> {
 pub fn csv(record: &LoadRecord) -> String {
     let parts = record.steps.iter().enumerate().flat_map(|(index, step)| Part::all(index + 1, step));
     let points = |times: &'static [(&str, Of<Percentiles>)]| {
-        let points = |&(name, of)| POINTS.map(|(point, at)| (format!("{name}_{point}_us"), of, at));
+        let points =
+            |&(name, of)| Point::ALL.map(|point| (format!("{name}_{}_us", point.field()), of, point));
         times.iter().flat_map(points)
     };
     let times = |part: &Part<'_>, (_, of, at): &(String, Of<Percentiles>, Point)| {
-        or_empty(part.times(*of).as_ref().map(at))
+        or_empty(part.times(*of).and_then(|times| times.at(*at)))
     };
     let spans = Spans::default().measures().map(|measure| measure.name.to_lowercase());
     let spans = spans
@@ -191,6 +184,7 @@ pub fn csv(record: &LoadRecord) -> String {
             |stray| format!("stray_{stray}").replace('-', "_"),
             |part, stray| part.count(|tally| tally.strays.get(stray).copied().unwrap_or(0), None),
         )
+        .number("negative_delays", |part| part.count(|tally| tally.negative_delays, None))
         .each(points(&TIMES), |(heading, ..)| heading.clone(), times);
     let table = of_hosts(table)
         .number("spans_joined", |part| or_empty(part.spans().map(|spans| spans.joined)))
@@ -249,6 +243,10 @@ fn of_hosts<'a>(table: Filling<Part<'a>>) -> Filling<Part<'a>> {
         .words("host_version", |part| or_empty(part.of_host.and_then(|host| host.version.as_ref())))
         .words("host_cpu", |part| or_empty(part.of_host.and_then(|host| host.cpu.as_ref())))
         .number("host_cpu_count", |part| or_empty(part.of_host.and_then(|host| host.cpu_count)))
+        .number("host_online_cpu_count", |part| or_empty(part.of_host.and_then(|host| host.online_cpu_count)))
+        .number("host_cpu_quota_millicpus", |part| {
+            or_empty(part.of_host.and_then(|host| host.cpu_quota_millicpus))
+        })
         .words("host_kernel", |part| or_empty(part.of_host.and_then(|host| host.kernel.as_ref())))
 }
 

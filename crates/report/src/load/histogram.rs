@@ -6,7 +6,6 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use strum::VariantArray as _;
 
 /// The significant bits of a coarse value: half of the last one is 1/128 of the smallest value that has so many.
 const COARSE_BITS: u32 = 7;
@@ -25,16 +24,22 @@ pub struct Percentiles {
     pub p50: f64,
     /// Exceeded by at most one value in ten.
     pub p90: f64,
+    /// Exceeded by at most one value in twenty; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95: Option<f64>,
     /// Exceeded by at most one value in a hundred.
     pub p99: f64,
     /// Exceeded by at most one value in a thousand.
     pub p999: f64,
+    /// Exceeded by at most one value in ten thousand; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p9999: Option<f64>,
     /// The largest value.
     pub max: f64,
 }
 
 /// One of these points, by the name that it has in text and tables: `p99`, `p99.9`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
 pub enum Point {
     /// The smallest value.
     #[strum(serialize = "min")]
@@ -45,6 +50,9 @@ pub enum Point {
     /// The 90th percentile.
     #[strum(serialize = "p90")]
     P90,
+    /// The 95th percentile.
+    #[strum(serialize = "p95")]
+    P95,
     /// The 99th percentile.
     #[default]
     #[strum(serialize = "p99")]
@@ -52,6 +60,9 @@ pub enum Point {
     /// The 99.9th percentile.
     #[strum(serialize = "p99.9")]
     P999,
+    /// The 99.99th percentile.
+    #[strum(serialize = "p99.99")]
+    P9999,
     /// The largest value.
     #[strum(serialize = "max")]
     Max,
@@ -60,28 +71,42 @@ pub enum Point {
 impl FromStr for Point {
     type Err = String;
 
-    /// As records and CSV call it, `p999` is `p99.9` too.
+    /// Accepts the names of records and CSV, such as `p999` for `p99.9`, too.
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Point::VARIANTS.iter().find(|point| point.to_string() == text);
-        match found {
-            Some(&point) => Ok(point),
-            None if text == "p999" => Ok(Point::P999),
-            None => Err(format!("{text:?} is no percentile; use min, p50, p90, p99, p99.9 or max")),
-        }
+        let named = |point: &Point| [point.to_string(), point.field()].iter().any(|name| name == text);
+        let found = Point::ALL.into_iter().find(named);
+        found.ok_or_else(|| format!("invalid percentile {text:?}: expected {}", Point::NAMES))
+    }
+}
+
+impl Point {
+    /// Every point, in ascending order.
+    pub const ALL: [Point; 8] =
+        [Point::Min, Point::P50, Point::P90, Point::P95, Point::P99, Point::P999, Point::P9999, Point::Max];
+
+    /// The names of all points, as a message lists them.
+    pub const NAMES: &str = "min, p50, p90, p95, p99, p99.9, p99.99 or max";
+
+    /// The name in records and CSV: that of text without a decimal point.
+    #[must_use]
+    pub fn field(self) -> String {
+        self.to_string().replace('.', "")
     }
 }
 
 impl Percentiles {
-    /// The value at a point.
+    /// The value at a point; `None` if an older record lacks it.
     #[must_use]
-    pub const fn at(&self, point: Point) -> f64 {
+    pub const fn at(&self, point: Point) -> Option<f64> {
         match point {
-            Point::Min => self.min,
-            Point::P50 => self.p50,
-            Point::P90 => self.p90,
-            Point::P99 => self.p99,
-            Point::P999 => self.p999,
-            Point::Max => self.max,
+            Point::Min => Some(self.min),
+            Point::P50 => Some(self.p50),
+            Point::P90 => Some(self.p90),
+            Point::P95 => self.p95,
+            Point::P99 => Some(self.p99),
+            Point::P999 => Some(self.p999),
+            Point::P9999 => self.p9999,
+            Point::Max => Some(self.max),
         }
     }
 }
@@ -171,8 +196,10 @@ impl Histogram {
             min: self.0.first()?.0 as f64 / unit,
             p50: at(0.5)?,
             p90: at(0.9)?,
+            p95: at(0.95),
             p99: at(0.99)?,
             p999: at(0.999)?,
+            p9999: at(0.9999),
             max: self.0.last()?.0 as f64 / unit,
         })
     }
@@ -193,6 +220,34 @@ mod tests {
         assert_eq!(histogram.mean(), Some(16.0));
         assert_eq!(Histogram::default().quantile(0.5), None);
         assert_eq!(Histogram::default().percentiles(1.0), None);
+    }
+
+    #[test]
+    fn points_have_their_names_and_ranks() {
+        let names: Vec<String> = Point::ALL.iter().map(Point::to_string).collect();
+        assert_eq!(names.join(", ").replace(", max", " or max"), Point::NAMES);
+        let ranks = Histogram::from((1..=10_000).map(|rank| (rank, 1)).collect::<Vec<_>>());
+        let percentiles = ranks.percentiles(1.0).unwrap();
+        let values = Point::ALL.map(|point| percentiles.at(point).unwrap());
+        assert_eq!(values, [1.0, 5_000.0, 9_000.0, 9_500.0, 9_900.0, 9_990.0, 9_999.0, 10_000.0]);
+        let stored = serde_json::to_value(percentiles).unwrap();
+        for point in Point::ALL {
+            assert_eq!(point.to_string().parse(), Ok(point));
+            assert_eq!(point.field().parse(), Ok(point));
+            assert_eq!(stored[point.field()].as_f64(), percentiles.at(point));
+        }
+        assert!("p98".parse::<Point>().unwrap_err().contains("p99.99 or max"));
+    }
+
+    #[test]
+    fn older_percentiles_lack_two_points() {
+        let old = r#"{"min":1.0,"p50":2.0,"p90":3.0,"p99":4.0,"p999":5.0,"max":6.0}"#;
+        let read: Percentiles = serde_json::from_str(old).unwrap();
+        assert_eq!(
+            (read.at(Point::P95), read.at(Point::P9999), read.at(Point::Max)),
+            (None, None, Some(6.0))
+        );
+        assert_eq!(serde_json::to_string(&read).unwrap(), old);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{Percentiles, Tally};
+use super::{Point, Tally};
 use crate::units::microseconds;
 
 /// From this ratio of its ends on an interval is wide enough for the generator to be named beside it.
@@ -22,11 +22,12 @@ pub struct Interval {
 }
 
 impl Tally {
-    /// One point of the latencies, such as the 99th percentile; `None` if nothing was answered.
+    /// One point of the latencies, such as the 99th percentile; `None` if nothing was answered, or an older record
+    /// lacks the point.
     #[must_use]
-    pub fn interval(&self, point: impl Fn(&Percentiles) -> f64) -> Option<Interval> {
-        let from_due_us = point(self.latency_us.as_ref()?);
-        let from_send_us = self.from_send_us.as_ref().map_or(from_due_us, point);
+    pub fn interval(&self, point: Point) -> Option<Interval> {
+        let from_due_us = self.latency_us?.at(point)?;
+        let from_send_us = self.from_send_us.and_then(|latency| latency.at(point)).unwrap_or(from_due_us);
         Some(Interval { from_send_us: from_send_us.min(from_due_us), from_due_us })
     }
 }
@@ -54,14 +55,15 @@ impl fmt::Display for Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Percentiles;
 
     fn tally(from_send_us: Option<f64>, from_due_us: Option<f64>) -> Tally {
-        let all = |us: f64| Percentiles { min: us, p50: us, p90: us, p99: us, p999: us, max: us };
+        let all = |us: f64| Percentiles { p99: us, ..Percentiles::default() };
         Tally { latency_us: from_due_us.map(all), from_send_us: from_send_us.map(all), ..Tally::default() }
     }
 
     fn interval(from_send_us: Option<f64>, from_due_us: Option<f64>) -> Option<Interval> {
-        tally(from_send_us, from_due_us).interval(|latency| latency.p99)
+        tally(from_send_us, from_due_us).interval(Point::P99)
     }
 
     #[test]

@@ -299,6 +299,12 @@ pub struct HostPart {
     /// How many processors it could use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_count: Option<u32>,
+    /// How many processors its host had online.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub online_cpu_count: Option<u32>,
+    /// The quota of its control group in thousandths of a processor; absent: none, or it did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_quota_millicpus: Option<u32>,
     /// Name and release of its kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,

@@ -284,6 +284,10 @@ pub struct Tally {
     /// What came and belongs to no operation, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "counts")]
     pub strays: BTreeMap<Stray, u64>,
+    /// Responses with a negative delay (RFC 5905 section 8): the time that the server says it took exceeds that from
+    /// the request to its response. Their offsets are in no distribution.
+    #[serde(default)]
+    pub negative_delays: u64,
     /// From the instant at which the operation was to begin to its answer: the kernel's receive stamp for a transfer,
     /// the last cookie for a key exchange; null if there was none.
     pub latency_us: Option<Percentiles>,
@@ -398,6 +402,7 @@ impl Tally {
         add(&mut self.lost, other.lost);
         add(&mut self.invalid, other.invalid);
         add(&mut self.surplus, other.surplus);
+        add(&mut self.negative_delays, other.negative_delays);
         add(&mut self.backlog.start, other.backlog.start);
         add(&mut self.backlog.middle, other.backlog.middle);
         add(&mut self.backlog.end, other.backlog.end);

@@ -52,7 +52,7 @@ impl Rows {
     #[must_use]
     pub fn cells(&self, step: &Step) -> [String; 7] {
         let tally = &step.tally;
-        let latency = |point: Point| or_absent(tally.interval(|latency| latency.at(point)));
+        let latency = |point: Point| or_absent(tally.interval(point));
         [
             or_absent(step.offered_rps.map(rate)),
             rate(step.sent_rps()),
@@ -138,7 +138,7 @@ mod tests {
                 ("offered/s", rate(step.offered_rps.unwrap())),
                 ("answered/s", rate(step.answered_rps())),
                 ("invalid", count(step.tally.invalid)),
-                ("p99", step.tally.interval(|latency| latency.p99).unwrap().to_string()),
+                ("p99", step.tally.interval(Point::P99).unwrap().to_string()),
             ] {
                 assert!(row[..ends(heading)].ends_with(&format!(" {value}")), "{heading}: {row}");
             }
@@ -156,7 +156,7 @@ mod tests {
         );
         let parts = [
             "server: 1,100 of 1,150 failed operations",
-            "generator adds to p99.9, max; ",
+            "generator adds to p99.9, p99.99, max; ",
             "timeout 1,100, late 38, bad-tag 8, 4 others",
             "key exchanges: connection-timed-out 5",
         ];

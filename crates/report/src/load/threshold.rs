@@ -82,8 +82,9 @@ pub enum ThresholdError {
     Comparison(String),
     /// What stands before the comparison is no figure.
     #[error(
-        "{0:?}, before the comparison, is no figure; use min, p50, p90, p99, p99.9 or max (latency), sent or answered \
-         (a second), loss, lost, invalid, skipped, surplus, or a cause such as timeout or bad-tag"
+        "{0:?}, before the comparison, is no figure; use {points} (latency), sent or \
+         answered (a second), loss, lost, invalid, skipped, surplus, or a cause such as timeout or bad-tag",
+        points = Point::NAMES
     )]
     Figure(String),
     /// What follows the comparison does not begin with a number that is not negative.
@@ -306,7 +307,7 @@ impl Threshold {
     /// The figure of a step, in the unit of comparison; `None` if there is nothing to measure it by.
     fn measured(&self, step: &Step) -> Option<f64> {
         match (self.figure, self.unit) {
-            (Figure::Latency(point), _) => step.tally.latency_us.as_ref().map(|latency| latency.at(point)),
+            (Figure::Latency(point), _) => step.tally.latency_us.and_then(|latency| latency.at(point)),
             (Figure::Sent, _) => Some(step.sent_rps()),
             (Figure::Answered, _) => Some(step.answered_rps()),
             (figure, Unit::Percent) => {
@@ -333,8 +334,7 @@ impl Threshold {
             (Figure::Latency(_), _, None) => "had no answer".to_owned(),
             (_, _, None) => "sent nothing".to_owned(),
             (Figure::Latency(point), _, Some(us)) => {
-                let from_send =
-                    step.tally.interval(|latency| latency.at(point)).filter(super::Interval::parts);
+                let from_send = step.tally.interval(point).filter(super::Interval::parts);
                 let waited = from_send.map_or_else(String::new, |interval| {
                     format!(
                         ", {} of it from the send: the generator was late",
@@ -375,6 +375,8 @@ mod tests {
             "p50>=500us",
             "p90<3s",
             "p99.9<=100ns",
+            "p95>10s",
+            "p99.99>1s",
             "min>0.5ms",
             "max>1s",
             "loss>1%",

@@ -14,7 +14,8 @@ const CAUSE_COUNT: usize = 3;
 const BUSY_MIN: f64 = 0.9;
 
 /// The percentiles of latency that are shown.
-pub(super) const REPORTED: [Point; 5] = [Point::P50, Point::P90, Point::P99, Point::P999, Point::Max];
+pub(super) const REPORTED: [Point; 7] =
+    [Point::P50, Point::P90, Point::P95, Point::P99, Point::P999, Point::P9999, Point::Max];
 
 /// Whether a path leads to the generator's own host, so that both share its processors and its clock.
 pub(crate) fn shares_host(path: &str) -> bool {
@@ -334,8 +335,7 @@ fn verdict(step: &Step) -> Option<String> {
 
 /// In which percentiles the wait before the send has a part that matters.
 pub(super) fn spoilt(tally: &Tally) -> Option<String> {
-    let parts =
-        |point: &Point| tally.interval(|latency| latency.at(*point)).is_some_and(|found| found.parts());
+    let parts = |point: &Point| tally.interval(*point).is_some_and(|found| found.parts());
     let found = REPORTED.into_iter().filter(parts).map(|point| point.to_string());
     joined(found, ", ").map(|points| format!("generator adds to {points}"))
 }
@@ -394,6 +394,9 @@ pub(super) fn remarks(step: &Step, ip: Ip) -> Vec<String> {
     if step.tally.surplus > 0 {
         parts.push(plural(step.tally.surplus, "surplus datagram"));
     }
+    if step.tally.negative_delays > 0 {
+        parts.push(negative_delays(step.tally.negative_delays));
+    }
     if step.request_size > 0
         && let Some((link, share)) = fill(step.sent_rps(), step.request_size, ip)
         && share >= 0.005
@@ -401,6 +404,11 @@ pub(super) fn remarks(step: &Step, ip: Ip) -> Vec<String> {
         parts.push(format!("{:.0} % of {link} GbE", share * 100.0));
     }
     parts
+}
+
+/// How many responses claimed more time at the server than their exchange took.
+pub(super) fn negative_delays(number: u64) -> String {
+    format!("{} with a negative delay", plural(number, "response"))
 }
 
 #[cfg(test)]

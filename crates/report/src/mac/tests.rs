@@ -71,6 +71,8 @@ pub(crate) fn record() -> MacRecord {
         host: Host {
             cpu: "A <b>processor".to_owned(),
             cpu_count: 2,
+            online_cpu_count: None,
+            cpu_quota_millicpus: None,
             memory_octets: None,
             kernel: "Linux 6.1".to_owned(),
         },

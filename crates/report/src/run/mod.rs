@@ -38,12 +38,18 @@ pub struct RunRecord {
 stored!(RunRecord = "authentick-run/1", "a run record", pretty, |_: &RunRecord| Ok(()));
 
 /// A machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// The model of its processor.
     pub cpu: String,
-    /// How many processors the run could use.
+    /// How many processors the process could use, by its affinity.
     pub cpu_count: u32,
+    /// How many processors the host had online; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub online_cpu_count: Option<u32>,
+    /// The control group's quota in thousandths of a processor; absent: none, or an older record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_quota_millicpus: Option<u32>,
     /// Octets of its memory; null in records of before this was kept, and where the kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_octets: Option<u64>,
@@ -188,6 +194,8 @@ pub(crate) mod tests {
             host: Host {
                 cpu: "Some CPU".to_owned(),
                 cpu_count: 4,
+                online_cpu_count: None,
+                cpu_quota_millicpus: None,
                 memory_octets: None,
                 kernel: "Linux 6.12".to_owned(),
             },

@@ -7,7 +7,7 @@ use crate::render::{
     Block, Cumulative, Distribution, Layout, Medium, Prose, Report, Section, Table, Words, or_absent,
 };
 use crate::stored::Stored;
-use crate::units::{difference, listed, signed_share, signed_time, time, typeset};
+use crate::units::{difference, listed, plural, signed_share, signed_time, time, typeset};
 
 const TITLE: &str = "What authenticated time costs";
 const PLOT: Words = Words {
@@ -82,10 +82,10 @@ fn side_by_side(record: &RunRecord, summaries: &[SchemeSummary<'_>]) -> Option<S
         .number(("Exchanges", "exchanges"), |of| of.exchange_count)
         .number(("Failed", "failed"), |of| of.failure_count)
         .number(("Offset, median", "offset\nmedian"), |of| {
-            figure(of, |times| signed_time(times.offset_median_ns))
+            figure(of, |times| or_absent(times.offset_median_ns.map(signed_time)))
         })
         .number(("Delay, median", "delay\nmedian"), |of| {
-            figure(of, |times| difference(times.delay_median_ns))
+            figure(of, |times| or_absent(times.delay_median_ns.map(difference)))
         })
         .number(("Whole exchange, median", "whole\nmedian"), |of| {
             figure(of, |times| time(times.whole_median_ns))
@@ -101,6 +101,14 @@ fn side_by_side(record: &RunRecord, summaries: &[SchemeSummary<'_>]) -> Option<S
     for (run, failure) in failed(record) {
         let line = format!("{}: {} failed, {}", run.label(), failure.count, failure.cause);
         section.say_in(Medium::Text, line);
+    }
+    for (run, summary) in record.schemes.iter().zip(summaries).filter(|(_, of)| of.negative_delay_count > 0) {
+        section.say(format!(
+            "{}: {} of {} had a negative delay; the medians of offset and delay leave them out.",
+            run.label(),
+            summary.negative_delay_count,
+            plural(summary.exchange_count as u64, "exchange"),
+        ));
     }
     let path = format!(
         "Path: {}. A whole exchange lasts from before the request is made until the response is checked.",
@@ -156,7 +164,9 @@ fn percentiles(summaries: &[SchemeSummary<'_>]) -> Option<Section> {
         .words("Authentication", |of| of.authentication)
         .number("p50 (median)", |of| figure(of, |times| time(times.whole_median_ns)))
         .number("p90", |of| figure(of, |times| time(times.whole_p90_ns)))
+        .number("p95", |of| figure(of, |times| time(times.whole_p95_ns)))
         .number("p99", |of| figure(of, |times| time(times.whole_p99_ns)))
+        .number("p99.99", |of| figure(of, |times| time(times.whole_p9999_ns)))
         .number("Maximum", |of| figure(of, |times| time(times.whole_max_ns)))
         .number("Mean", |of| figure(of, |times| time(times.whole_mean_ns.round() as u64)))
         .number("Standard deviation", |of| {
@@ -247,7 +257,7 @@ fn limits(record: &RunRecord) -> Section {
              way, by the four timestamps of an exchange (RFC\u{a0}5905, section\u{a0}8).",
         ),
         term(
-            "p50, p90, p99",
+            "p50, p90, p95, p99, p99.99",
             "At least that percentage of the exchanges took no longer. Percentiles are values that were measured \
              (nearest rank); nothing is interpolated.",
         ),
@@ -406,7 +416,11 @@ mod tests {
         assert_eq!(cells, ["nts", "AES-SIV-CMAC-256", "0", "7", "-", "-", "-", "-", "-"]);
         assert_eq!(text.lines().nth(3), Some("nts (AES-SIV-CMAC-256): 7 failed, tag"));
         assert!(
-            csv(&record).lines().nth(1).unwrap().starts_with("nts,AES-SIV-CMAC-256,0,7,,,,,,,,,loopback,")
+            csv(&record)
+                .lines()
+                .nth(1)
+                .unwrap()
+                .starts_with("nts,AES-SIV-CMAC-256,0,7,0,,,,,,,,,,,loopback,")
         );
     }
 

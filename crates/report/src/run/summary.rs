@@ -17,6 +17,8 @@ pub struct SchemeSummary<'a> {
     pub exchange_count: usize,
     /// Exchanges that did not.
     pub failure_count: u64,
+    /// Exchanges with a negative delay, which no median of offset or delay includes.
+    pub negative_delay_count: usize,
     /// Absent if no exchange passed.
     pub times: Option<Times>,
     /// The extra time over plain NTP. Absent for plain NTP itself, and if either has no exchanges.
@@ -26,16 +28,20 @@ pub struct SchemeSummary<'a> {
 /// Times of a scheme's exchanges, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
-    /// Median offset.
-    pub offset_median_ns: i64,
-    /// Median delay.
-    pub delay_median_ns: i64,
+    /// Median offset of exchanges without a negative delay; absent if there are none.
+    pub offset_median_ns: Option<i64>,
+    /// Their median delay.
+    pub delay_median_ns: Option<i64>,
     /// Median whole exchange.
     pub whole_median_ns: u64,
     /// Whole exchange that one in ten exceeds.
     pub whole_p90_ns: u64,
+    /// Whole exchange that one in twenty exceeds.
+    pub whole_p95_ns: u64,
     /// Whole exchange that one in a hundred exceeds.
     pub whole_p99_ns: u64,
+    /// Whole exchange that one in ten thousand exceeds.
+    pub whole_p9999_ns: u64,
     /// Longest whole exchange.
     pub whole_max_ns: u64,
     /// Mean whole exchange.
@@ -75,6 +81,7 @@ impl<'a> SchemeSummary<'a> {
             authentication: &run.authentication,
             exchange_count: run.exchanges.len(),
             failure_count: run.failure_count(),
+            negative_delay_count: run.exchanges.iter().filter(|exchange| exchange.delay_ns < 0).count(),
             times: Times::new(run),
             added: None,
         }
@@ -83,14 +90,19 @@ impl<'a> SchemeSummary<'a> {
 
 impl Times {
     fn new(run: &SchemeRun) -> Option<Self> {
-        let sample = |field: fn(&Exchange) -> i64| run.exchanges.iter().map(field).collect::<Sample<i64>>();
+        let sample = |field: fn(&Exchange) -> i64| {
+            let possible = run.exchanges.iter().filter(|exchange| exchange.delay_ns >= 0);
+            possible.map(field).collect::<Sample<i64>>()
+        };
         let whole = run.whole();
         Some(Times {
-            offset_median_ns: sample(|exchange| exchange.offset_ns).median()?,
-            delay_median_ns: sample(|exchange| exchange.delay_ns).median()?,
+            offset_median_ns: sample(|exchange| exchange.offset_ns).median(),
+            delay_median_ns: sample(|exchange| exchange.delay_ns).median(),
             whole_median_ns: whole.median()?,
             whole_p90_ns: whole.percentile(Percentile::P90)?,
+            whole_p95_ns: whole.percentile(Percentile::P95)?,
             whole_p99_ns: whole.percentile(Percentile::P99)?,
+            whole_p9999_ns: whole.percentile(Percentile::P9999)?,
             whole_max_ns: whole.percentile(Percentile::MAX)?,
             whole_mean_ns: whole.mean()?,
             whole_deviation_ns: whole.standard_deviation(),
@@ -135,12 +147,30 @@ mod tests {
         assert_eq!((plain.scheme, plain.authentication), ("plain", "none"));
         assert_eq!((plain.exchange_count, plain.failure_count, plain.added), (5, 2, None));
         let times = plain.times.unwrap();
-        assert_eq!((times.offset_median_ns, times.delay_median_ns), (0, 7));
+        assert_eq!((times.offset_median_ns, times.delay_median_ns), (Some(0), Some(7)));
         assert_eq!((times.whole_median_ns, times.whole_p90_ns), (30, 50));
         assert_eq!((times.whole_p99_ns, times.whole_max_ns), (50, 50));
         assert_eq!((times.whole_mean_ns, times.whole_deviation_ns), (30.0, Some(250.0_f64.sqrt())));
         assert_eq!(nts.times.unwrap().whole_median_ns, 36);
         assert_eq!(nts.added, Some(Added { ns: 6, ratio: Some(0.2) }));
+    }
+
+    #[test]
+    fn negative_delays_are_counted_and_in_no_median() {
+        let mut run = scheme("plain", "none", &[30, 10, 50]);
+        for (exchange, (offset, delay)) in run.exchanges.iter_mut().zip([(-900, -1), (1, 0), (3, 8)]) {
+            (exchange.offset_ns, exchange.delay_ns) = (offset, delay);
+        }
+        let mut hopeless = run.clone();
+        hopeless.exchanges.truncate(1);
+        let record = record(vec![run, hopeless]);
+        let [some, all] = &summarise(&record)[..] else { panic!() };
+        let medians =
+            |of: &SchemeSummary<'_>| of.times.map(|times| (times.offset_median_ns, times.delay_median_ns));
+        assert_eq!((some.negative_delay_count, medians(some)), (1, Some((Some(1), Some(0)))));
+        assert_eq!((all.negative_delay_count, medians(all)), (1, Some((None, None))));
+        let text = crate::run::report(&record).text();
+        assert!(text.contains("1 of 3 exchanges had a negative delay"), "{text}");
     }
 
     #[test]

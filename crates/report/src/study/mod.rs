@@ -177,6 +177,6 @@ impl<S: Settings> Plan<S> {
     /// a hundredth, or if nobody knows.
     #[must_use]
     pub fn stolen(&self) -> Option<String> {
-        task::stolen(&self.tasks, self.machine.cpu_count)
+        task::stolen(&self.tasks, self.machine.online_cpu_count.unwrap_or(self.machine.cpu_count))
     }
 }

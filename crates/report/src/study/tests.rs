@@ -15,6 +15,8 @@ pub(crate) fn plan_of<S: Settings>(settings: S, found: S::Found, tasks: Vec<Task
         machine: Host {
             cpu: "A <b>processor".to_owned(),
             cpu_count: 2,
+            online_cpu_count: None,
+            cpu_quota_millicpus: None,
             memory_octets: Some(8 << 30),
             kernel: "Linux 6.18".to_owned(),
         },

@@ -32,8 +32,10 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
         worker_count_max: arguments.workers_max,
         ..Limits::default()
     };
-    let Host { cpu, cpu_count, memory_octets: _, kernel } = authentick_load::machine();
-    let about = About { version: VERSION.to_owned(), cpu, cpu_count, kernel };
+    let host = authentick_load::machine();
+    let Host { cpu, cpu_count, online_cpu_count, cpu_quota_millicpus, memory_octets: _, kernel } = host;
+    let about =
+        About { version: VERSION.to_owned(), cpu, cpu_count, online_cpu_count, cpu_quota_millicpus, kernel };
     let allow = Allow::with(arguments.allow.clone());
     let unpinned = arguments.unpinned;
     let make =

@@ -346,7 +346,13 @@ impl Report {
             Some(vouched) => lines.extend(vouched.lines()),
         }
         lines.push(("offset", sample.offset.to_string()));
-        lines.push(("delay", sample.delay.to_string()));
+        let impossible = match sample.has_negative_delay() {
+            true => {
+                " (negative: the server claims more time for itself than the exchange took; do not use offset)"
+            }
+            false => "",
+        };
+        lines.push(("delay", format!("{}{impossible}", sample.delay)));
         if let Some(Bound { error_max, round_trip_max, .. }) = answer.bound {
             let (error, longest) = (unsigned(error_max), unsigned(round_trip_max));
             lines.push(("error at most", format!("{error} (half the delay; E is {longest})")));
@@ -386,8 +392,9 @@ impl Report {
     /// The result of several exchanges, for people.
     pub(super) fn summary(&self) -> String {
         let (done, all) = (self.exchanges.len(), self.exchanges.len() + self.failures.len());
+        let possible: Vec<&Shown> = self.exchanges.iter().filter(|shown| shown.delay_ns >= 0).collect();
         let median = |value: &dyn Fn(&Shown) -> i64| {
-            let mut values: Vec<i64> = self.exchanges.iter().map(value).collect();
+            let mut values: Vec<i64> = possible.iter().map(|shown| value(shown)).collect();
             values.sort_unstable();
             values.get(values.len().saturating_sub(1) / 2).map(|&ns| NtpSpan::from_nanos(ns).to_string())
         };
@@ -396,6 +403,10 @@ impl Report {
             (Some(offset), Some(delay)) => format!(", median offset {offset}, median delay {delay}"),
             _ => String::new(),
         };
-        format!("{done} of {all} exchanges with {}{medians}\n", self.server)
+        let negative = match done - possible.len() {
+            0 => String::new(),
+            count => format!(", {count} with a negative delay (in no median)"),
+        };
+        format!("{done} of {all} exchanges with {}{medians}{negative}\n", self.server)
     }
 }

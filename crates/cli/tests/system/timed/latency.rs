@@ -28,7 +28,7 @@ fn latency_ms(record: &LoadRecord) -> Percentiles {
     let us = only(record).tally.latency_us.unwrap();
     let [min, p50, p90, p99, p999, max] =
         [us.min, us.p50, us.p90, us.p99, us.p999, us.max].map(|us| us / 1000.0);
-    Percentiles { min, p50, p90, p99, p999, max }
+    Percentiles { min, p50, p90, p99, p999, max, ..Percentiles::default() }
 }
 
 #[test]

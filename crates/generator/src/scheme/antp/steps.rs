@@ -119,8 +119,7 @@ impl Speech {
             }
             (Taken::Keyed(_), Goal::Negotiation | Goal::KeyExchange | Goal::Time | Goal::C1) => None,
             (Taken::Time(accepted), _) => {
-                let offset = Sample::new(&accepted.header, sent, came.at).offset;
-                answered.offset_ns = came.is_sound.then_some(offset.as_nanos());
+                answered.set_sample(&Sample::new(&accepted.header, sent, came.at), came.is_sound);
                 // Other operations take several datagrams, or public-key work between them.
                 let is_single = conversation.goal == Goal::Time;
                 answered.from_send_ns = is_single.then(|| came.at_ns() as i64 - sent_ns as i64);

@@ -239,6 +239,8 @@ fn about() -> About {
         version: "9.8.7".to_owned(),
         cpu: "a \x1b[31mprocessor".to_owned(),
         cpu_count: 3,
+        online_cpu_count: Some(4),
+        cpu_quota_millicpus: Some(1500),
         kernel: "Linux 6".to_owned(),
     }
 }

@@ -473,8 +473,8 @@ const NOTES: [(&str, &str); 5] = [
         "Latency",
         "An interval: from the send, and from the instant at which the request was to leave, so that a wait before \
          sending counts. What the server did to a client that sends on time lies between both. One figure stands for \
-         both ends if they look alike, or if the send is not known. p50, p99 and p99.9: at least that percentage of \
-         the answers took no longer (nearest rank; stored with three significant digits).",
+         both ends if they look alike, or if the send is not known. p50, p95, p99 and so on: at least that percentage \
+         of the answers took no longer (nearest rank; stored with three significant digits).",
     ),
     (
         "Invalid step",

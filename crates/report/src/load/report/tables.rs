@@ -27,9 +27,7 @@ pub(super) fn latency(record: &LoadRecord) -> Option<Table> {
     let table = Table::of("Latency", steps)
         .weighed(|step| Weight::of(step.valid))
         .number(("Offered/s", "offered/s"), |step| offered(step))
-        .each(REPORTED, ToString::to_string, |step, &point| {
-            or_absent(step.tally.interval(|latency| latency.at(point)))
-        })
+        .each(REPORTED, ToString::to_string, |step, &point| or_absent(step.tally.interval(point)))
         .words(("Generator's part", ""), |step| or_empty(spoilt(&step.tally)))
         .table();
     Some(table).filter(|table| !table.rows.is_empty())
@@ -51,7 +49,7 @@ pub(super) fn limits(record: &LoadRecord) -> Option<Table> {
 pub(super) fn generator(record: &LoadRecord) -> Option<Table> {
     let percent = |share: Option<f64>| or_absent(share.map(|share| format!("{:.0} %", share * 100.0)));
     let late = |step: &&Step, point: Point| {
-        or_absent(step.lateness_us.map(|lateness| microseconds(lateness.at(point))))
+        or_absent(step.lateness_us.and_then(|lateness| lateness.at(point)).map(microseconds))
     };
     let has_evidence = record.steps.iter().any(|step| step.evidence.is_some());
     let is_known = |step: &Step| step.lateness_us.is_some() || step.generator_busy_share.is_some();
@@ -62,8 +60,10 @@ pub(super) fn generator(record: &LoadRecord) -> Option<Table> {
         .weighed(|step| Weight::of(step.valid))
         .number(("Offered/s", "offered/s"), |step| offered(step))
         .number(("Sent late p50", "late p50"), |step| late(step, Point::P50))
+        .number(("Sent late p95", "late p95"), |step| late(step, Point::P95))
         .number(("Sent late p99", "late p99"), |step| late(step, Point::P99))
         .number(("Sent late p99.9", "late p99.9"), |step| late(step, Point::P999))
+        .number(("Sent late p99.99", "late p99.99"), |step| late(step, Point::P9999))
         .number(("Busy", "busy"), |step| percent(step.generator_busy_share));
     if has_evidence {
         let of = |step: &&Step| step.evidence.clone().unwrap_or_default();
@@ -130,7 +130,7 @@ pub(super) fn causes_of(all: &[(&str, Vec<(Cause, u64)>)]) -> Table {
 pub(super) fn server(record: &LoadRecord) -> Option<Table> {
     let server = |step: &&Step| step.server.filter(|_| step.seconds > 0.0);
     let offset = |step: &&Step, point: Point| {
-        or_absent(step.tally.offset_us.map(|offset| signed_microseconds(offset.at(point))))
+        or_absent(step.tally.offset_us.and_then(|offset| offset.at(point)).map(signed_microseconds))
     };
     let share = |step: &&Step, get: fn(&ServerUse) -> Option<f64>| {
         let share = step.server.as_ref().and_then(get);
@@ -143,7 +143,10 @@ pub(super) fn server(record: &LoadRecord) -> Option<Table> {
         .weighed(|step| Weight::of(step.valid))
         .number(("Offered/s", "offered/s"), |step| offered(step))
         .number(("Offset p50", "offset p50"), |step| offset(step, Point::P50))
+        .number(("Offset p95", "offset p95"), |step| offset(step, Point::P95))
         .number(("Offset p99", "offset p99"), |step| offset(step, Point::P99))
+        .number(("Offset p99.99", "offset p99.99"), |step| offset(step, Point::P9999))
+        .number(("Negative delays", "negative delays"), |step| count(step.tally.negative_delays))
         .number(("CPU per request", "server/request"), |step| {
             or_absent(step.server.and_then(|server| server.cpu_us_per_request).map(microseconds))
         })
@@ -188,7 +191,8 @@ pub(super) fn agents(record: &LoadRecord) -> Option<Table> {
     let table = Table::of("Agents", parts)
         .words(("Agent", "agent"), |part| &part.name)
         .words(("Processor", "processor"), |part| or_absent(part.cpu.as_ref()))
-        .number(("Processors", "number"), |part| or_absent(part.cpu_count))
+        .number(("Processors to use", "to use"), |part| or_absent(part.cpu_count))
+        .number(("Processors online", "online"), |part| or_absent(part.online_cpu_count))
         .words(("Kernel", "kernel"), |part| or_absent(part.kernel.as_ref()))
         .words(("authentick", "authentick"), |part| or_absent(part.version.as_ref()))
         .table();
@@ -244,7 +248,9 @@ pub(super) fn spans(record: &LoadRecord) -> Option<Table> {
             or_absent(measure.times_ns.mean().map(|mean| difference(mean.round() as i64)))
         })
         .number("p50", |(_, measure)| or_absent(measure.times_ns.quantile(0.5).map(difference)))
+        .number("p95", |(_, measure)| or_absent(measure.times_ns.quantile(0.95).map(difference)))
         .number("p99", |(_, measure)| or_absent(measure.times_ns.quantile(0.99).map(difference)))
+        .number("p99.99", |(_, measure)| or_absent(measure.times_ns.quantile(0.9999).map(difference)))
         .words(("What it covers", ""), |(_, measure)| measure.meaning)
         .table();
     Some(table).filter(|table| !table.rows.is_empty())

@@ -66,6 +66,8 @@ pub(crate) fn record() -> AntpRecord {
         host: Host {
             cpu: "A <b>processor".to_owned(),
             cpu_count: 2,
+            online_cpu_count: None,
+            cpu_quota_millicpus: None,
             kernel: "Linux 6.18".to_owned(),
             memory_octets: None,
         },

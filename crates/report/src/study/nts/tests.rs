@@ -81,6 +81,8 @@ fn host() -> Host {
     Host {
         cpu: "A <b>processor".to_owned(),
         cpu_count: 2,
+        online_cpu_count: None,
+        cpu_quota_millicpus: None,
         kernel: "Linux 6.18".to_owned(),
         memory_octets: None,
     }

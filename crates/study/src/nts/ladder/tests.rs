@@ -14,6 +14,8 @@ fn scale(ladder: Ladder, capacity_rps: f64, factor: f64) -> ScaleRecord {
     let host = authentick_report::Host {
         cpu: String::new(),
         cpu_count: 2,
+        online_cpu_count: None,
+        cpu_quota_millicpus: None,
         memory_octets: None,
         kernel: String::new(),
     };

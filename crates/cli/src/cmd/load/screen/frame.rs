@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use authentick_load::live::{LiveRun, Phase};
 use authentick_report::load::text::{self, Rows};
-use authentick_report::load::{Cause, HostPart, LoadRecord, Step};
+use authentick_report::load::{Cause, HostPart, LoadRecord, Point, Step};
 use authentick_report::units::{count, microseconds, plural, rate};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -263,15 +263,9 @@ fn last_latency(run: &LiveRun) -> Line<'static> {
     let Some(step) = run.ended.last() else { return Line::styled(" none yet", DIM) };
     let Some(latency) = step.tally.latency_us else { return Line::from(" no answer") };
     let mut spans = Vec::new();
-    for (name, us) in [
-        ("p50", latency.p50),
-        ("p90", latency.p90),
-        ("p99", latency.p99),
-        ("p99.9", latency.p999),
-        ("max", latency.max),
-    ] {
-        spans.push(Span::styled(format!(" {name} "), DIM));
-        spans.push(Span::raw(format!("{:<9}", microseconds(us))));
+    for point in [Point::P50, Point::P95, Point::P99, Point::P999, Point::P9999, Point::Max] {
+        spans.push(Span::styled(format!(" {point} "), DIM));
+        spans.push(Span::raw(latency.at(point).map_or_else(|| "-".to_owned(), microseconds)));
     }
     Line::from(spans)
 }
