@@ -193,7 +193,7 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
     /// Load the server even if the first request for time has no good answer
-    #[arg(long)]
+    #[arg(long, alias = "force")]
     pub(crate) force_first: bool,
     /// Exit with 4 if a step crosses this threshold, such as p99>2ms or loss>1%; may be repeated
     #[arg(long, value_name = "THRESHOLD")]
@@ -221,7 +221,7 @@ pub(crate) struct LoadArguments {
     #[arg(long)]
     pub(crate) json: bool,
     /// Write the run record to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "out", value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Write the steps to this file, as CSV
     #[arg(long, value_name = "FILE")]

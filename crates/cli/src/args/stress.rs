@@ -23,6 +23,12 @@ pub(crate) struct Stress {
     /// Where the report goes
     #[arg(value_name = "REPORT", default_value = "ntpdata.txt")]
     pub(crate) report: PathBuf,
+    /// Load the server even if the first request for time has no good answer
+    #[arg(long, alias = "force")]
+    pub(crate) force_first: bool,
+    /// Print the result as JSON instead of the lines
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) permission: Permit,
 }

@@ -21,8 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     // First of all, as a report that cannot be written would waste the run.
     let mut file = Output::open("REPORT", &arguments.report)?;
-    let target =
-        find(Scheme::Plain, &arguments.host, Proof::Presence, &arguments.permission, TIMEOUT, false)?;
+    let (permission, force) = (&arguments.permission, arguments.force_first);
+    let target = find(Scheme::Plain, &arguments.host, Proof::Presence, permission, TIMEOUT, force)?;
     let _ = authentick_net::descriptors::raise_limit();
     let plan = Plan { clients: CLIENT_COUNT, ..target.plan };
     let watch = Watch::default();
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
         seconds: &seconds,
     };
     let written = file.write(&report.text());
-    output::result(&report.lines());
+    output::json_or_text(arguments.json, &report, || report.lines())?;
     written?;
     verdict(&arguments.host, Ending::of_steps(std::slice::from_ref(step)))
 }

@@ -129,7 +129,7 @@ pub(crate) fn check_order(order: &Order, plan: &Plan, limits: &Limits) -> Result
     if rate > limits.rate_rps_max {
         return Err(format!(
             "{rate} operations a second are more than this agent's {}; lower the rate, take more agents, or start it \
-             with --rate-max",
+             with --rate-limit",
             limits.rate_rps_max
         ));
     }
@@ -239,8 +239,8 @@ mod tests {
         let check = |order: &Order, plan: &Plan| check_order(order, plan, &limits);
         assert_eq!(check(&order(1000.0, 1.0), &plan()), Ok(()));
         let wrong = [
-            (order(1000.1, 1.0), "--rate-max"),
-            (Order { background_rps: 500.0, ..order(501.0, 1.0) }, "--rate-max"),
+            (order(1000.1, 1.0), "--rate-limit"),
+            (Order { background_rps: 500.0, ..order(501.0, 1.0) }, "--rate-limit"),
             (order(-1.0, 1.0), "negative"),
             (order(f64::NAN, 1.0), "no number"),
             (Order { background_rps: f64::INFINITY, ..order(1.0, 1.0) }, "no number"),

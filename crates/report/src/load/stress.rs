@@ -12,23 +12,32 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
 use super::{Cause, Step};
 
 /// A run at one rate, with what its user ordered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct StressReport<'a> {
     /// The server, as it was named.
     pub host: &'a str,
     /// Requests a second that were ordered.
+    #[serde(rename = "ordered_rps")]
     pub rate: f64,
     /// For how long they were ordered.
+    #[serde(rename = "ordered_seconds", serialize_with = "in_seconds")]
     pub ordered: Duration,
     /// Whether the run ended before that.
+    #[serde(rename = "interrupted")]
     pub is_interrupted: bool,
     /// What came of it.
     pub step: &'a Step,
     /// What was sent, answered and failed until the end of each second.
     pub seconds: &'a [[u64; 3]],
+}
+
+fn in_seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64())
 }
 
 impl StressReport<'_> {

@@ -81,7 +81,7 @@ impl Agents {
                 Inequality::Priorities => Launch::Nice(NICE[index]),
                 Inequality::Quotas | Inequality::None => Launch::Here,
             });
-            command.args(["load", "agent", "--until-eof", "--unpinned", "--rate-max", "1e8", "--listen"]);
+            command.args(["load", "agent", "--until-eof", "--unpinned", "--rate-limit", "1e8", "--listen"]);
             command.arg(listen.map_or("127.0.0.1:0", String::as_str));
             command.arg("--certificate-chain").arg(identities.chain("agent"));
             command.arg("--private-key").arg(identities.key("agent"));

@@ -27,8 +27,9 @@ pub(crate) struct Agent {
     #[arg(long, value_name = "PREFIX")]
     pub(crate) allow: Vec<Prefix>,
     /// Highest rate that is accepted, in operations a second
-    #[arg(long, value_name = "N", default_value_t = AgentLimits::default().rate_rps_max, value_parser = rates::rate)]
-    pub(crate) rate_max: f64,
+    #[arg(long, alias = "rate-max", value_name = "N", default_value_t = AgentLimits::default().rate_rps_max)]
+    #[arg(value_parser = rates::rate)]
+    pub(crate) rate_limit: f64,
     /// Longest step that is accepted, in seconds
     #[arg(long, value_name = "N", default_value_t = AgentLimits::default().duration_max.as_secs())]
     pub(crate) seconds_max: u64,

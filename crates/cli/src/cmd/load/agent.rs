@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &Agent) -> Result<Exit, Failure> {
     ];
     let identity = identity(files)?;
     let limits = Limits {
-        rate_rps_max: arguments.rate_max,
+        rate_rps_max: arguments.rate_limit,
         client_count_max: arguments.clients_max,
         duration_max: Duration::from_secs(arguments.seconds_max),
         in_flight_max: arguments.in_flight_max,

@@ -39,7 +39,7 @@ fn order_beyond_the_limits_is_refused_before_anything_is_sent() {
     let refused = coordinator.step(&order(100.5, 0.1), Instant::now(), &Watch::default());
     let error = refused.unwrap_err();
     assert_eq!(error.fault, Fault::Refused);
-    assert!(error.message.contains("100.5") && error.message.contains("--rate-max"), "{error}");
+    assert!(error.message.contains("100.5") && error.message.contains("--rate-limit"), "{error}");
     assert_eq!(agent.deeds.sent.load(Ordering::SeqCst), 0);
 }
 
