@@ -228,7 +228,7 @@ fn client(
     if arguments.auth == Authentication::Plain
         && let Some(store) = antp::store(arguments)
     {
-        store.admit_plain(&antp::stored_name(server))?;
+        antp::admit_plain(arguments, &store, server)?;
     }
     let timeout = arguments.timeout;
     if arguments.auth == Authentication::Nts {

@@ -65,6 +65,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the error says that files of the store cannot be reached, rather than what is in them.
+    #[must_use]
+    pub const fn is_out_of_reach(&self) -> bool {
+        matches!(self, StoreError::Unreadable(..))
+    }
+
     /// What its user can do about it, in the words of the command line.
     #[must_use]
     pub fn remedy(&self) -> String {

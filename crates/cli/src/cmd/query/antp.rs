@@ -27,6 +27,20 @@ pub(super) fn store(arguments: &Query) -> Option<Store> {
     arguments.antp.state_directory.clone().or_else(usual).map(Store::at)
 }
 
+/// Whether the server may be asked without authentication.
+///
+/// A user's own folder that cannot be reached, as of a service without a home, does not end the query: a warning says
+/// what was not looked up. One that was named with `--state-directory` does.
+pub(super) fn admit_plain(arguments: &Query, store: &Store, server: &HostPort) -> Result<(), Failure> {
+    match store.admit_plain(&stored_name(server)) {
+        Err(error) if arguments.antp.state_directory.is_none() && error.is_out_of_reach() => {
+            log::warn!("{error}: not checked whether the server has used ANTP before");
+            Ok(())
+        }
+        admitted => Ok(admitted?),
+    }
+}
+
 /// The name under which the store knows a server: as the user calls it, with the port if it is an unusual one.
 pub(super) fn stored_name(server: &HostPort) -> String {
     match server.port {
