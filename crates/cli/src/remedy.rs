@@ -2,7 +2,7 @@
 
 use authentick_client::antp::ocsp::OcspError;
 use authentick_client::{Error, Why};
-use authentick_ke::client::{KeError, Phase};
+use authentick_ke::client::{CertificateCheck, KeError, Phase};
 use authentick_wire::ke::AeadId;
 
 /// What may help, if anything is known to.
@@ -16,6 +16,9 @@ pub(crate) fn remedy(error: &Error) -> Option<String> {
                 "some do so when they are offered an algorithm that they do not know: try --aead 15"
                     .to_owned(),
             )
+        }
+        Why::KeyExchange { error: KeError::Certificate(CertificateCheck::Issuer, _), .. } => {
+            Some("name the file of its authority with --ca FILE".to_owned())
         }
         Why::Ocsp(OcspError::NoResponder(_) | OcspError::NotPlain(..) | OcspError::NoListener(_)) => {
             Some("name one with --ocsp URL".to_owned())

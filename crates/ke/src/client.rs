@@ -92,7 +92,32 @@ impl From<&CertificateError> for BadPath {
             }
             _ => CertificateCheck::Other,
         };
-        BadPath::new(check, problem.to_string())
+        BadPath::new(check, describe_certificate(problem))
+    }
+}
+
+/// A problem of TLS in words, without the names of the library's types.
+#[must_use]
+pub fn describe(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(problem) => {
+            format!("invalid peer certificate: {}", describe_certificate(problem))
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// A problem of a certificate in words: the library's `Display` prints some by their types.
+fn describe_certificate(problem: &CertificateError) -> String {
+    match problem {
+        CertificateError::UnknownIssuer => "no trusted authority has issued it".to_owned(),
+        CertificateError::BadEncoding => "it is not a valid X.509 certificate".to_owned(),
+        CertificateError::BadSignature => "its signature does not match its issuer's key".to_owned(),
+        CertificateError::Revoked => "it was revoked".to_owned(),
+        CertificateError::UnhandledCriticalExtension => "it has an unknown critical extension".to_owned(),
+        CertificateError::InvalidPurpose => "it is not for TLS servers".to_owned(),
+        CertificateError::Other(OtherError(inner)) => inner.to_string(),
+        _ => problem.to_string(),
     }
 }
 
@@ -122,7 +147,7 @@ pub enum KeError {
     #[error("{0}: {1}")]
     Certificate(CertificateCheck, String),
     /// TLS failed otherwise.
-    #[error("TLS: {0}")]
+    #[error("TLS: {}", describe(.0))]
     Tls(rustls::Error),
     /// The server does not speak `ntske/1`; whether it said so itself, by an alert.
     #[error("application protocol: the server does not speak ntske/1")]

@@ -267,7 +267,7 @@ mod tests {
     /// Where a check of NTP's clients is made; `None` if nothing passes without it anyway. A new check needs a line.
     const fn place_of(check: &Check) -> Option<Place> {
         match check {
-            Check::Mode => Some(Place::Mode),
+            Check::Mode | Check::UnaskedMac => Some(Place::Mode),
             Check::Origin => Some(Place::Origin),
             Check::Duplicate => Some(Place::Duplicate),
             Check::Identifier => Some(Place::Identifier),

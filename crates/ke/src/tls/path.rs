@@ -19,7 +19,7 @@ use webpki::EndEntityCert;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{KeyUse, Roots, provider};
-use crate::client::CertificateCheck;
+use crate::client::{CertificateCheck, describe};
 
 /// A chain that is not to be trusted: which check it failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -92,7 +92,7 @@ impl PathVerifier {
         let verified = self.verifier.verify_server_cert(leaf, others, &self.name, &[], now);
         verified.map_err(|error| match &error {
             rustls::Error::InvalidCertificate(problem) => problem.into(),
-            _ => BadPath::new(CertificateCheck::Other, error.to_string()),
+            _ => BadPath::new(CertificateCheck::Other, describe(&error)),
         })?;
         check_usage(leaf, usage)
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use authentick_ke::client::describe;
 use rustls::{AlertDescription, CertificateError};
 
 use super::link::LinkError;
@@ -118,7 +119,7 @@ fn untrusted(host: &str, error: &rustls::Error) -> String {
             Some(remedy) => format!("it does not accept our certificate ({alert:?}); {remedy}"),
             None => format!("TLS fails: {error}"),
         },
-        other => format!("TLS fails: {other}"),
+        other => format!("TLS fails: {}", describe(other)),
     }
 }
 

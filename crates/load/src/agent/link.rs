@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use authentick_ke::client::describe;
 use rustls::Connection;
 
 use super::limits::{ALPN, BEAT, HANDSHAKE_MAX, MESSAGE_MAX, SILENCE_MAX};
@@ -29,7 +30,7 @@ pub(crate) enum LinkError {
     #[error("it took too long to say something")]
     Slow,
     /// TLS failed.
-    #[error("TLS: {0}")]
+    #[error("TLS: {}", describe(.0))]
     Tls(rustls::Error),
     /// The other side speaks something else.
     #[error("it does not speak {}", String::from_utf8_lossy(ALPN))]

@@ -153,6 +153,9 @@ pub enum Check {
     /// It is not a server's response, or in a version that a response to this request cannot have.
     #[error("mode: not a server's response in the version that was asked")]
     Mode,
+    /// It carries a MAC or a crypto-NAK, and the request had no MAC.
+    #[error("MAC: the response carries one, and the request asked for none")]
+    UnaskedMac,
     /// Its origin is not our transmit timestamp: it answers another request, or none.
     #[error("origin: answers another request than ours")]
     Origin,
@@ -340,10 +343,12 @@ impl Exchange {
     pub fn inspect(&self, datagram: &[u8]) -> Result<Candidate, Check> {
         let packet = Packet::parse(datagram).map_err(Check::Syntax)?;
         let header = packet.header();
+        let is_unasked = header.mode == Mode::Server && packet.trailer() != Trailer::None;
+        if !holds(Place::Mode, !is_unasked) {
+            return Err(Check::UnaskedMac);
+        }
         //= rfc5905#9.2-9
-        let is_response = header.mode == Mode::Server
-            && self.accepts_version(header.version)
-            && packet.trailer() == Trailer::None;
+        let is_response = header.mode == Mode::Server && self.accepts_version(header.version);
         if !holds(Place::Mode, is_response) {
             return Err(Check::Mode);
         }

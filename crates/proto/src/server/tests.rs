@@ -254,7 +254,7 @@ fn client_refuses_what_does_not_answer_its_request() {
     assert_eq!(refuse(&unprotected), Check::Authenticator);
     let mut crypto_nak = response[..HEADER_SIZE].to_vec();
     crypto_nak.extend([0; 4]);
-    assert_eq!(refuse(&crypto_nak), Check::Mode);
+    assert_eq!(refuse(&crypto_nak), Check::UnaskedMac);
     let mut third_version = response;
     third_version[0] = 3 << 3 | 4;
     // Version 3 has no extension fields.
