@@ -50,7 +50,7 @@ pub(crate) use self::values::name_of;
 
 /// Authenticated network time, and the instrument that measures what it costs.
 #[derive(Debug, Parser)]
-#[command(version, disable_help_subcommand = true)]
+#[command(version)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -86,8 +86,7 @@ pub(crate) enum Command {
     /// Play the adversary: which attacks on an authentication scheme succeed, and under which conditions
     #[command(subcommand)]
     Game(Game),
-    /// Write man pages and completions, for packages
-    #[command(hide = true)]
+    /// Write man pages and shell completions
     Manual {
         /// A directory, which is made if it is missing
         directory: PathBuf,

@@ -15,7 +15,7 @@ use super::{KeysFormat, Permit};
 pub(crate) struct Keys {
     #[command(subcommand)]
     pub(crate) verb: KeysVerb,
-    /// The server's configuration, which names the state directory
+    /// The server's configuration, which names the state directory and the files of keys
     #[arg(long, global = true, value_name = "FILE", default_value = authentick_daemon::config::DEFAULT_PATH)]
     pub(crate) config: PathBuf,
     /// The state directory, instead of the one in the configuration
@@ -102,8 +102,26 @@ pub(crate) enum FleetVerb {
     },
 }
 
+/// An option of other kinds of keys, which is refused and not shown.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct NoAntp {
+    #[arg(id = "antp", long = "antp", global = true, hide = true)]
+    _antp: bool,
+}
+
+/// The same for a state directory.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct NoStateDirectory {
+    #[arg(id = "state_directory", long = "state-directory", global = true, hide = true)]
+    _state_directory: Option<PathBuf>,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct Drill {
+    #[command(flatten)]
+    _antp: NoAntp,
+    #[command(flatten)]
+    _state_directory: NoStateDirectory,
     /// Who exchanges keys; may be repeated, PORT is that of the key exchange [default: 4460]
     #[arg(long = "key-exchange", value_name = "HOST[:PORT]", required = true)]
     #[arg(conflicts_with_all = ["config", "state_directory"])]
@@ -142,6 +160,10 @@ pub(crate) struct Wait {
 
 #[derive(Args, Debug)]
 pub(crate) struct SealKeys {
+    #[command(flatten)]
+    _antp: NoAntp,
+    #[command(flatten)]
+    _state_directory: NoStateDirectory,
     #[command(subcommand)]
     pub(crate) verb: SealVerb,
     /// The file of seal keys, instead of the one in the configuration
@@ -161,6 +183,8 @@ pub(crate) enum SealVerb {
 
 #[derive(Args, Debug)]
 pub(crate) struct SymmetricKeys {
+    #[command(flatten)]
+    _antp: NoAntp,
     #[command(subcommand)]
     pub(crate) verb: SymmetricVerb,
     /// The key file, instead of the one in the configuration

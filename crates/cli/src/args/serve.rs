@@ -30,7 +30,7 @@ Exit codes:
   78  the configuration, or a file that it names, is wrong";
 
 #[derive(Args, Debug)]
-#[command(after_long_help = SIGNALS_HELP)]
+#[command(after_long_help = format!("{SIGNALS_HELP}\n\nMan pages: authentick-serve(1), authentick.toml(5)"))]
 pub(crate) struct Serve {
     /// The configuration
     #[arg(long, value_name = "FILE", default_value = authentick_daemon::config::DEFAULT_PATH)]

@@ -40,7 +40,8 @@ fn write(directory: &Path) -> io::Result<usize> {
     // Completing options that are hidden helps nobody.
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let (mut text, name) = (Vec::new(), shell.file_name("authentick"));
-        clap_complete::generate(shell, &mut Arguments::command(), "authentick", &mut text);
+        let mut command = Arguments::command().disable_help_subcommand(true);
+        clap_complete::generate(shell, &mut command, "authentick", &mut text);
         report_file::write(&completions.join(name), &text)?;
         count += 1;
     }
