@@ -33,18 +33,14 @@ impl Chrony {
         Chrony { place: Place::on(hosts, host), ..self }
     }
 
-    /// A client with these configuration lines that prints what it found, without setting any clock (`-x -Q`). It
-    /// ends with the first response that it believes: each server gets `maxsamples 1`, as four responses take eight of
-    /// its ten seconds.
+    /// A client with these configuration lines that prints what it found within ten seconds, without setting any clock
+    /// (`-x -Q`). Four responses take eight of these; with `maxsamples 1` it ends with the first that it believes.
     #[must_use]
     pub fn ask_once(&self, lab: &Lab, lines: &str) -> std::process::Output {
         self.daemon
             .command(&self.place)
             .args(["-x", "-Q", "-t", "10", "-u", "root"])
-            .args(lines.lines().map(|line| match line.starts_with("server ") {
-                true => format!("{line} maxsamples 1"),
-                false => line.to_owned(),
-            }))
+            .args(lines.lines())
             .arg(format!("ntstrustedcerts {}", lab.ca().display()))
             .args(["cmdport 0", "bindcmdaddress /"])
             .arg(format!("pidfile {}", lab.path().join("chrony-once.pid").display()))
