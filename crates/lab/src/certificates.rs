@@ -1,9 +1,11 @@
 //! A folder with a test authority's certificate and what it made for a server; and the configuration of ours.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use authentick_rig::certificates::{self, Authority};
+use authentick_rig::certificates::Authority;
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use tempfile::TempDir;
 
@@ -144,7 +146,9 @@ impl Lab {
 /// # Panics
 /// If it cannot be written.
 pub fn write_private(path: &Path, text: &str) {
-    certificates::write_private(path, text).unwrap();
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
 }
 
 impl Default for Lab {

@@ -6,10 +6,15 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::privilege;
 
 /// Links on a way, at most; the kernel follows forty.
 const LINK_COUNT_MAX: usize = 40;
@@ -58,7 +63,7 @@ pub fn custodian(path: &Path) -> io::Result<Custodian> {
         }
         let there = here.join(next);
         match fs::symlink_metadata(&there) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Custodian::Root),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Custodian::Root),
             Err(error) => return Err(error),
             Ok(metadata) if metadata.is_symlink() => {
                 // Where everybody can make links, as in /tmp, their owners control them.
@@ -67,7 +72,7 @@ pub fn custodian(path: &Path) -> io::Result<Custodian> {
                 }
                 link_count += 1;
                 if link_count > LINK_COUNT_MAX {
-                    return Err(rustix::io::Errno::LOOP.into());
+                    return Err(Errno::LOOP.into());
                 }
                 let target = fs::read_link(&there)?;
                 if target.is_absolute() {
@@ -79,6 +84,32 @@ pub fn custodian(path: &Path) -> io::Result<Custodian> {
             }
             Ok(_) => here = there,
         }
+    }
+}
+
+/// Opens a file of secrets or of state to read it, or with `create` to write it, and makes it with mode 0600 if it is
+/// not there: a regular file, and not through a link. On a way that root does not control, no directory is a link
+/// either.
+///
+/// # Errors
+/// If it cannot be opened, or is another kind of file.
+pub fn open_kept(path: &Path, create: bool) -> io::Result<File> {
+    let mut flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    flags |= if create { OFlags::RDWR | OFlags::CREATE } else { OFlags::RDONLY };
+    let mode = if create { Mode::RUSR | Mode::WUSR } else { Mode::empty() };
+    let is_roots = !privilege::is_root() || custodian(path)? == Custodian::Root;
+    let opened = match is_roots {
+        true => rustix::fs::open(path, flags, mode),
+        false => rustix::fs::openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS),
+    };
+    let refused = |problem| io::Error::new(ErrorKind::InvalidData, problem);
+    let file = match opened {
+        Err(Errno::LOOP) => return Err(refused("a symbolic link, where a file should be")),
+        opened => File::from(opened?),
+    };
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(refused("not a regular file")),
     }
 }
 
@@ -109,7 +140,7 @@ mod tests {
 
     #[test]
     fn path_is_in_the_hands_of_whoever_can_change_where_it_leads() {
-        if !crate::privilege::is_root() {
+        if !privilege::is_root() {
             return;
         }
         const USER: u32 = 65534;

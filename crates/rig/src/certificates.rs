@@ -1,10 +1,9 @@
 //! An authority, and what it signs.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::Path;
 
+use authentick_net::replace::replace;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use crate::Error;
@@ -67,11 +66,32 @@ impl std::fmt::Debug for Authority {
     }
 }
 
-/// Writes a secret, to a file of mode 0600 unless there is one with another mode already.
+/// Writes a secret to a new file of mode 0600, which takes the place of what had its name: a link is not followed.
 ///
 /// # Errors
 /// The system's.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
+    replace(path, text.as_bytes(), None).map_err(|(_, error)| error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn link_is_replaced_and_what_it_leads_to_is_kept() {
+        let folder = std::env::temp_dir().join(format!("authentick-rig-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let (victim, key) = (folder.join("victim"), folder.join("key"));
+        fs::write(&victim, "kept").unwrap();
+        std::os::unix::fs::symlink(&victim, &key).unwrap();
+        write_private(&key, "secret").unwrap();
+        let kept = fs::read_to_string(&victim).unwrap();
+        let (is_file, secret) =
+            (fs::symlink_metadata(&key).unwrap().is_file(), fs::read_to_string(&key).unwrap());
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((&*kept, is_file, &*secret), ("kept", true, "secret"));
+    }
 }

@@ -10,12 +10,13 @@
 //! Directories have mode 0700 and files 0600. A file is replaced as a whole or not at all. An invalid file is an error
 //! that names it; it is never treated as missing, as that would allow what it forbids.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use authentick_net::custody::open_kept;
 use authentick_net::replace::replace;
 use authentick_proto::antp::client::HeldChain;
 use authentick_proto::antp::sticky::{BadLine, Downgrade, Sticky};
@@ -259,17 +260,22 @@ impl Store {
     /// Waits for the lock, which is released when the file is dropped.
     fn lock(&self) -> Result<File, StoreError> {
         let path = self.directory.join("antp-lock");
-        let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        opened.and_then(|file| file.lock().map(|()| file)).map_err(|error| unwritable(&path, error))
+        open_kept(&path, true)
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(|error| unwritable(&path, error))
     }
 }
 
 /// What is in a file; `None` if there is none.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     let size_max = FILE_SIZE_MAX.max(ANTP_CHAIN_SIZE_MAX as u64);
-    let octets = fs::metadata(path).and_then(|metadata| match metadata.len() > size_max {
-        true => Err(io::Error::new(ErrorKind::InvalidData, "the file is too long")),
-        false => fs::read(path),
+    let octets = open_kept(path, false).and_then(|file| {
+        let mut octets = Vec::new();
+        file.take(size_max + 1).read_to_end(&mut octets)?;
+        match octets.len() as u64 > size_max {
+            true => Err(io::Error::new(ErrorKind::InvalidData, "the file is too long")),
+            false => Ok(octets),
+        }
     });
     match octets {
         Ok(octets) => Ok(Some(octets)),
@@ -348,6 +354,26 @@ mod tests {
         failure("antp-time", b"yesterday", &|| store.last_time().unwrap_err());
         failure("antp-chains/of-ntp.test", &[0, 9, 1], &|| store.chain("ntp.test").unwrap_err());
         failure("antp-chains/of-ntp.test", &vec![0; 1 << 20], &|| store.chain("ntp.test").unwrap_err());
+    }
+
+    #[test]
+    fn link_or_pipe_in_place_of_a_file_is_refused() {
+        let (folder, store) = store();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "2030-01-31T12:00:00Z").unwrap();
+        for name in ["antp-time", "antp-lock"] {
+            std::os::unix::fs::symlink(&victim, store.directory.join(name)).unwrap();
+        }
+        let failure = store.last_time().unwrap_err().to_string();
+        assert!(failure.contains("antp-time: a symbolic link, where a file should be"), "{failure}");
+        let failure = store.save_time(1).unwrap_err().to_string();
+        assert!(failure.contains("antp-lock: a symbolic link, where a file should be"), "{failure}");
+        std::os::unix::fs::symlink(folder.path().join("none"), store.directory.join("antp-servers")).unwrap();
+        assert!(store.admit_plain("ntp.test").is_err(), "a dangling link is no missing file");
+        fs::remove_file(store.directory.join("antp-time")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(store.directory.join("antp-time")).status();
+        assert!(made.unwrap().success() && store.last_time().is_err());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "2030-01-31T12:00:00Z");
     }
 
     #[test]
