@@ -1,8 +1,8 @@
 //! A folder with certificates and keys for the server, the agents and the coordinator of a study, all of one authority.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use authentick_net::report_file;
 use authentick_rig::Error;
 use authentick_rig::certificates::Authority;
 use rcgen::{
@@ -69,5 +69,6 @@ impl Identities {
 }
 
 fn write(file: &Path, text: &str) -> Result<(), Error> {
-    fs::write(file, text).map_err(|error| Error::System { what: file.display().to_string(), error })
+    report_file::write(file, text.as_bytes())
+        .map_err(|error| Error::System { what: file.display().to_string(), error })
 }

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use authentick_net::privilege::is_root;
+use authentick_net::report_file;
 
 use self::message::{Code, Name, answer};
 use crate::Error;
@@ -71,7 +72,7 @@ impl Resolver {
         socket.set_nonblocking(true).map_err(Error::system("a resolver's socket"))?;
         let file = folder.join("resolv.conf");
         // Without a search list, each name is asked for once, as it is.
-        std::fs::write(&file, format!("nameserver {}\nsearch .\n", own.ip()))
+        report_file::write(&file, format!("nameserver {}\nsearch .\n", own.ip()).as_bytes())
             .map_err(Error::system(file.display().to_string()))?;
         let counts = Arc::new(Mutex::new(Counts::default()));
         let mut thread = Threads::default();

@@ -10,6 +10,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use authentick_net::privilege::is_root;
+use authentick_net::report_file;
 use authentick_report::load::{LoadRecord, Step};
 use authentick_report::study::antp::{Path as Way, Phase, Settings as AntpSettings, Subject, Suite};
 use authentick_rig::hosts::{Host, Hosts};
@@ -254,7 +255,7 @@ fn configuration(folder: &TempDir, identities: &Identities, address: &str) -> Re
         suite("antp-ecdh"),
         suite("antp-rsa"),
     );
-    fs::write(&file, text)?;
+    report_file::write(&file, text.as_bytes())?;
     Ok(file)
 }
 

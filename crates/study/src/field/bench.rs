@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 
 use authentick_crypto::mac::MacAlgorithm;
+use authentick_net::report_file;
 use authentick_report::load::Step;
 use authentick_report::study::field::{
     Cell, Latency, Level, Scheme, Server, Settings as FieldSettings, Trial,
@@ -298,7 +299,7 @@ impl<'a> Bench<'a> {
             self.key_file(),
             identity("antp-ecdh"),
         );
-        fs::write(&file, text)?;
+        report_file::write(&file, text.as_bytes())?;
         Ok(file)
     }
 

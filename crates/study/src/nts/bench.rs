@@ -12,6 +12,7 @@ use std::time::Duration;
 use authentick_load::single::{self, Rounds, Timings};
 use authentick_net::affinity;
 use authentick_net::privilege::is_root;
+use authentick_net::report_file;
 use authentick_report::study::Task;
 use authentick_report::study::nts::{Cell, Ladder, Plan, Relayed, Store, UnloadedRecord, Way, Workers};
 use authentick_rig::certificates::write_private;
@@ -360,7 +361,7 @@ impl<'a> Bench<'a> {
             self.identities.chain("server"),
             self.identities.key("server"),
         );
-        fs::write(&config, text)?;
+        report_file::write(&config, text.as_bytes())?;
         let program = self.caller.program;
         if memcached.is_some() {
             // Nobody but the servers of this study ever sees it.

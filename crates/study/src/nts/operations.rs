@@ -13,7 +13,7 @@ mod handshake;
 mod memcached;
 mod sealing;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::hint::black_box;
 use std::io::Read as _;
 use std::path::Path;
@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use authentick_crypto::path;
+use authentick_net::report_file;
 use authentick_proto::limits::GROUP_SIZE;
 use authentick_report::stats::{Percentile, Sample};
 use authentick_report::study::Task;
@@ -184,7 +185,7 @@ fn turns(
 
 /// A file of this size that is opened, read and closed.
 fn read_file(file: &Path) -> Result<Subject<'_>, Error> {
-    fs::write(file, "# a setting\n".repeat(FILE_SIZE / 12))?;
+    report_file::write(file, "# a setting\n".repeat(FILE_SIZE / 12).as_bytes())?;
     let mut text = Vec::with_capacity(FILE_SIZE);
     Ok(Subject::single(Operation::ReadFile, move || {
         text.clear();

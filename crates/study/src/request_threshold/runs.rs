@@ -1,9 +1,9 @@
 //! What runs need: the server in each configuration and the agents, which are started when they are first wanted.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::PathBuf;
 
+use authentick_net::report_file;
 use authentick_report::study::request_threshold::{Part, Run, SCALE_SECONDS_MAX, Settings};
 use tempfile::TempDir;
 
@@ -179,7 +179,7 @@ impl<'a> Bench<'a> {
             self.identities.chain("server"),
             self.identities.key("server"),
         );
-        fs::write(&file, text)?;
+        report_file::write(&file, text.as_bytes())?;
         Ok(file)
     }
 }
