@@ -65,7 +65,7 @@ pub enum Unreadable {
 }
 
 /// What is wrong with a mode, the worst first.
-const fn describe_mode(mode: u32) -> &'static str {
+pub(crate) const fn describe_mode(mode: u32) -> &'static str {
     match (mode & 0o007, mode & 0o030) {
         (1.., _) => "gives every user access to the key",
         (0, 1..) => "lets its group change or run the file; it may only read it",

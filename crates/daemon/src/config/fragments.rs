@@ -58,6 +58,14 @@ impl Source {
         let span = error.span().unwrap_or(self.start..self.start);
         let number = self.line(span.start);
         let line = self.text[self.start..].lines().nth(number - 1).unwrap_or_default().trim();
+        let lines: Vec<&str> = self.text[self.start..].lines().collect();
+        if error.message().contains("array")
+            && let Some((number, key)) = syntax::open_list(&lines, number)
+        {
+            let (problem, remedy) = syntax::describe_open_list(lines[number - 1].trim(), key);
+            let error = ConfigError::new(&self.path, "", "", problem, remedy);
+            return ConfigError { line: Some(number), ..error };
+        }
         let (problem, remedy) =
             syntax::describe(error.message(), self.text.get(span).unwrap_or_default(), line);
         let error = ConfigError::new(&self.path, "", "", problem, remedy);

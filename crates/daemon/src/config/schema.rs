@@ -9,9 +9,12 @@ mod keys;
 mod tests;
 
 use std::ops::Range;
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
+
+use super::values::describe_duration;
 
 pub(super) use self::keys::TOP;
 
@@ -172,6 +175,12 @@ impl Checker<'_> {
         let name = known.name;
         let is_short = text.len() <= CHARS_MAX && !text.contains(char::is_control);
         let remedy = match (form, value.get_ref()) {
+            (Form::Text, DeValue::Integer(_))
+                if is_duration(known.example) && text.parse::<u64>().is_ok() =>
+            {
+                let seconds = text.parse().map(Duration::from_secs).unwrap_or_default();
+                format!("write {name} = \"{}\", if these are seconds", describe_duration(seconds))
+            }
             (
                 Form::Text | Form::TextOrFlag,
                 DeValue::Integer(_) | DeValue::Float(_) | DeValue::Datetime(_),
@@ -235,6 +244,11 @@ impl Checker<'_> {
 /// Whether text is a number that is finite, or one of TOML's words for what is not.
 fn is_finite(text: &str) -> bool {
     text.parse::<f64>().is_ok_and(|number| !number.is_infinite() || text.contains("inf"))
+}
+
+/// Whether an example, as a configuration has it, is one of a duration.
+fn is_duration(example: &str) -> bool {
+    humantime::parse_duration(example.trim_matches('"')).is_ok()
 }
 
 fn is_flag(text: &str) -> bool {

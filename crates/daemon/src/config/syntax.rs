@@ -40,6 +40,58 @@ pub(super) fn describe(message: &str, found: &str, line: &str) -> (String, Strin
     (format!("invalid TOML in {shown}: {what}"), remedy)
 }
 
+/// The number, from 1, and the key of the line that begins a list which is not closed before line `number`, where the
+/// parser gave up as that is no element of a list.
+pub(super) fn open_list<'t>(lines: &[&'t str], number: usize) -> Option<(usize, &'t str)> {
+    let last = lines.get(number - 1).map_or("", |line| line.trim());
+    let begins = |line: &&'t str| {
+        let (key, value) = line.split_once('=')?;
+        value.trim_start().starts_with('[').then(|| key.trim())
+    };
+    let is_element = last.starts_with(['"', '\'']) || last.starts_with(|c: char| c.is_ascii_digit());
+    if is_element {
+        return None;
+    }
+    let mut depth = 0;
+    for (index, line) in lines.iter().enumerate().take(number).rev() {
+        let key = begins(line);
+        // The line where the parser gave up belongs to the list only if it begins it.
+        if index + 1 < number || key.is_some() {
+            depth += depth_of(line);
+        }
+        match key {
+            Some(key) if depth > 0 => return Some((index + 1, key)),
+            // This list is closed; the line that it is on may be the one where the parser gave up.
+            Some(_) if index + 1 < number => return None,
+            Some(_) => depth = 0,
+            None => {}
+        }
+    }
+    None
+}
+
+/// What is wrong with a line that begins a list without an end, and the remedy.
+pub(super) fn describe_open_list(line: &str, key: &str) -> (String, String) {
+    let problem = format!("invalid TOML in `{}`: the list of {} is not closed", clean(line), clean(key));
+    (problem, "add the missing ] at its end".to_owned())
+}
+
+/// By how many brackets a line opens more lists than it closes.
+fn depth_of(line: &str) -> i32 {
+    let (mut depth, mut quotation) = (0, None);
+    for letter in line.chars() {
+        match (letter, quotation) {
+            ('"' | '\'', None) => quotation = Some(letter),
+            (_, Some(mark)) if letter == mark => quotation = None,
+            ('#', None) => break,
+            ('[', None) => depth += 1,
+            (']', None) => depth -= 1,
+            _ => {}
+        }
+    }
+    depth
+}
+
 /// The beginning of a text, without what steers a terminal.
 fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).take(CHARS_MAX).collect()

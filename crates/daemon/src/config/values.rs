@@ -125,7 +125,10 @@ impl Resolver<'_> {
     ) -> Result<Duration, ConfigError> {
         let duration = humantime::parse_duration(text).map_err(|_| {
             let (problem, example) = match text.trim().parse::<u64>() {
-                Ok(number) => ("a duration without a unit", format!("write \"{number}s\" for seconds")),
+                Ok(number) => {
+                    let example = describe_duration(Duration::from_secs(number));
+                    ("a duration without a unit", format!("write \"{example}\", if these are seconds"))
+                }
                 Err(_) => (
                     "invalid duration: expected a number and a unit",
                     "write \"90s\", \"12h\" or \"1d\"".to_owned(),

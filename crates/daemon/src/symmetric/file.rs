@@ -37,7 +37,7 @@ pub enum KeyFileError {
     #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
     /// Others than owner and group may read the file, or others than the owner change it; its mode.
-    #[error("{0}: mode {1:o} lets others than its owner and group at the keys")]
+    #[error("{0}: mode {1:o} {problem}", problem = guarded::describe_mode(*.1))]
     Mode(PathBuf, u32),
     /// The path is a directory, a pipe or the like.
     #[error("{0}: not a file")]

@@ -185,7 +185,11 @@ fn about_order(chain: &[X509Certificate<'_>]) -> Option<Defect> {
              have it accept the server",
             title(subject)
         );
-        Defect::new(problem, "append the certificates of its issuers (certbot: fullchain.pem)")
+        let remedy = format!(
+            "append the certificates of its issuers (certbot: fullchain.pem); nothing is missing if all clients name \
+             {issuer} itself as an authority (--ca, ntstrustedcerts)"
+        );
+        Defect::new(problem, &remedy)
     };
     let leaf = chain.first()?;
     if chain.len() == 1 {
