@@ -11,7 +11,7 @@ use authentick_ke::server::{CONNECTION_SIZE, Limits};
 use authentick_net::priority::Priority;
 use authentick_net::{affinity, descriptors, memory};
 
-use crate::config::KePriority;
+use crate::config::{Config, ConfigError, KePriority};
 use crate::metrics::READER_COUNT_MAX;
 
 /// Descriptors for what is open briefly: files that are read again, keys that are written, the socket to an upstream, a
@@ -151,6 +151,19 @@ pub(crate) fn bounded_by_descriptors(limits: Limits, thread_count: usize) -> Lim
 fn connection_room(limit: u64, open_count: usize, thread_count: usize) -> usize {
     let kept = FILE_COUNT + ENDPOINT_COUNT + THREAD_COUNT * thread_count;
     usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(open_count + kept).max(1)
+}
+
+/// Descriptors that containment and the threads after it take at once, with some to spare.
+const DESCRIPTOR_ROOM: usize = 8;
+
+/// Whether there are descriptors left for containment, which would otherwise leave out rules for files that it could
+/// not open.
+pub(crate) fn check_descriptors(config: &Config) -> Result<(), ConfigError> {
+    descriptors::have_room(DESCRIPTOR_ROOM).map_err(|error| {
+        let limit = descriptors::limit().map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
+        let remedy = "raise the limit on open files (LimitNOFILE= of systemd, ulimit -n) to 64 or more";
+        config.wrong("file descriptors", limit, error, remedy).of_passing(true)
+    })
 }
 
 #[cfg(test)]

@@ -170,6 +170,7 @@ fn start_in(
     }
     give_up_rights(config, process, user.as_ref())?;
     let ke_limits = config.exchange().map(|exchange| background::bounded_by_memory(exchange.limits));
+    background::check_descriptors(config)?;
     let containment = Containment::begin(config, process);
 
     let (commands, inbox) = mpsc::channel();
@@ -224,7 +225,7 @@ fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Res
     let needs_directory = preflight::needs_directory(config);
     if needs_directory {
         config.state.tell();
-        config.state.prepare(user).map_err(wrong)?;
+        config.state.prepare_at_start(user).map_err(wrong)?;
     }
     containment::drop_bounding_set(config, process);
     if let Some(user) = user {
@@ -232,7 +233,8 @@ fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Res
     }
     if needs_directory {
         // If only the user itself may make it.
-        config.state.prepare(None).and_then(|()| config.state.check_access(false)).map_err(wrong)?;
+        let prepared = config.state.prepare_at_start(None);
+        prepared.and_then(|()| config.state.check_access(false)).map_err(wrong)?;
     }
     if user.is_some() {
         preflight::warn_of_rights(config);

@@ -100,7 +100,7 @@ impl RamDisk {
     /// # Errors
     /// A skip, with the reason, where it cannot be mounted.
     pub fn mount(folder: &Path, size: u32) -> Result<Self, Skip> {
-        let options = format!("size={size},mode=700");
+        let options = format!("size={size},nr_inodes=64,mode=700");
         let options = ["-t", "tmpfs", "-o", &options, "tmpfs"].map(Path::new);
         run("mount", &[&options[..], &[folder]].concat())?;
         Ok(RamDisk { folder: folder.to_owned() })
@@ -119,12 +119,29 @@ impl RamDisk {
         }
     }
 
+    /// Takes the room for further names, so that no folder can be made.
+    ///
+    /// # Panics
+    /// If there is no end of it.
+    pub fn fill_names(&self) {
+        fs::create_dir(self.names()).unwrap();
+        let mut made = (0..1000).map(|number| fs::File::create(self.names().join(number.to_string())));
+        assert!(made.any(|made| made.is_err()));
+    }
+
     /// There is room again.
     ///
     /// # Panics
     /// If it was not filled.
     pub fn empty(&self) {
-        fs::remove_file(self.filler()).unwrap();
+        match self.names().exists() {
+            true => fs::remove_dir_all(self.names()).unwrap(),
+            false => fs::remove_file(self.filler()).unwrap(),
+        }
+    }
+
+    fn names(&self) -> PathBuf {
+        self.folder.join("names")
     }
 
     fn filler(&self) -> PathBuf {

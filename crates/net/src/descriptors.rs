@@ -33,6 +33,16 @@ pub fn open_count() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/fd")?.count().saturating_sub(1))
 }
 
+/// Whether this process can open so many more descriptors.
+///
+/// # Errors
+/// If it cannot: the system's reason.
+pub fn have_room(count: usize) -> io::Result<()> {
+    let first = std::fs::File::open("/dev/null")?;
+    let copies: io::Result<Vec<_>> = (1..count).map(|_| first.try_clone()).collect();
+    copies.map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

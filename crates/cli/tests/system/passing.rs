@@ -259,6 +259,35 @@ fn full_disk_at_the_first_start_does_not_end_it() {
 }
 
 #[test]
+fn state_directory_on_a_full_disk_is_made_later() {
+    if !is_root("to mount a file system") {
+        return;
+    }
+    let lab = Lab::new();
+    let folder = lab.path().join("disk");
+    fs::create_dir(&folder).unwrap();
+    let disk = match RamDisk::mount(&folder, 256 << 10) {
+        Ok(disk) => disk,
+        Err(reason) => return reason.tell(),
+    };
+    disk.fill_names();
+    let config = lab.config("", "");
+    let written = fs::read_to_string(&config).unwrap();
+    let state = folder.join("above/state");
+    fs::write(&config, written.replace(lab.state().to_str().unwrap(), state.to_str().unwrap())).unwrap();
+    let mut server = start(&config);
+    assert!(server.process.log().contains("state directory not made"), "{}", server.process.log());
+    let query = server.query(&lab, &[]);
+    assert_eq!(query.status.code(), Some(0), "{}", text(&query));
+    let why = wait_for("the reason", || Some(server.get("/readyz")).filter(|why| why != "ok\n"));
+    assert!(why.contains("cookie keys: not written") && why.contains("make room"), "{why}");
+    disk.empty();
+    server.process.wait_for_line("cookie keys are written to ");
+    assert!(fs::read_dir(&state).unwrap().count() > 0);
+    wait_for("readiness", || (server.get("/readyz") == "ok\n").then_some(()));
+}
+
+#[test]
 fn signal_without_a_meaning_is_logged_and_ignored() {
     let lab = Lab::new();
     let mut server = serve(&lab);
@@ -306,8 +335,8 @@ fn too_few_descriptors_are_no_panic() {
     let lab = Lab::new();
     let config = lab.config("bind-patience = \"0s\"", "");
     let mut served_count = 0;
-    // With fewer it does not get as far as threads.
-    for count in 10..=32 {
+    // With fewer the program itself cannot be loaded.
+    for count in 6..=32 {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -n {count} && exec \"$0\" \"$@\"")]).arg(program().path());
         command.env("RUST_BACKTRACE", "1").arg("serve").arg("--config").arg(&config);
@@ -326,6 +355,7 @@ fn too_few_descriptors_are_no_panic() {
         let log = server.log();
         assert!(!log.contains("panicked") && !log.contains("intruder"), "{count}: {log}");
         assert!(if serves { code == 0 } else { matches!(code, 70 | 75) }, "{count}: {code}: {log}");
+        assert!(serves || log.contains("open files"), "{count}: {log}");
     }
     assert!(served_count > 0);
 }

@@ -46,7 +46,10 @@ pub(super) fn restrict(readable: &BTreeSet<PathBuf>, config: &Config) -> Result<
     // It may be taken at the start, and free later.
     let of_metrics = config.metrics.as_ref().map(|metrics| (metrics.listen.port(), AccessNet::BindTcp));
     let ports: Vec<(u16, AccessNet)> = reached.chain(of_metrics.filter(|(port, _)| *port != 0)).collect();
-    let status = enforce(readable, [config.state.path()], &ports, NEWEST);
+    // One that is missing is made later, if there was no room for it.
+    let is_there = |path: &&Path| path.parent().is_some() && path.exists();
+    let state = config.state.path().ancestors().find(is_there);
+    let status = enforce(readable, state, &ports, NEWEST);
     version_of(&status.map_err(|error| error.to_string())?).map(|version| format!("Landlock {version}"))
 }
 

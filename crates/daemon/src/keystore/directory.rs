@@ -87,6 +87,21 @@ impl StateDirectory {
         self.check_for(owner)
     }
 
+    /// The same at the start of a server, which does not need the directory yet: if there is no room for it, it is made
+    /// when keys are written.
+    ///
+    /// # Errors
+    /// As [`StateDirectory::prepare`].
+    pub(crate) fn prepare_at_start(&self, owner: Option<&User>) -> Result<(), StoreError> {
+        match self.prepare(owner) {
+            Err(error) if error.is_for_room() => {
+                log::error!("state directory not made: {error}; {}", error.remedy());
+                Ok(())
+            }
+            prepared => prepared,
+        }
+    }
+
     /// Checks the directory, if there is one.
     ///
     /// # Errors

@@ -195,6 +195,12 @@ impl StoreError {
         }
     }
 
+    /// Whether room on a disk is what is missing.
+    pub(crate) fn is_for_room(&self) -> bool {
+        let StoreError::Io(_, error) = self else { return false };
+        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
     /// Whether rights are what is missing.
     #[must_use]
     pub fn is_permission(&self) -> bool {

@@ -61,6 +61,8 @@ impl SecretFile {
         text: &str,
         patience: Duration,
     ) -> Result<Swap, StoreError> {
+        // A disk may have been too full for it at the start.
+        self.directory.prepare(None)?;
         let _lock = self.lock(patience)?;
         if self.read()?.map(|octets| Version::of(&octets)) != expected {
             return Ok(Swap::Lost);
