@@ -8,6 +8,7 @@ mod doctor;
 mod game;
 mod keys;
 mod load;
+mod paths;
 mod permit;
 mod plan;
 mod query;
@@ -18,8 +19,6 @@ mod stress;
 mod study;
 mod trust;
 mod values;
-
-use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
@@ -35,6 +34,7 @@ pub(crate) use self::keys::{
 pub(crate) use self::load::{
     Agent, ArrivalsArgument, Coordination, Load, LoadArguments, LoadScheme, NtsLoad,
 };
+pub(crate) use self::paths::{NamedPath, parse};
 pub(crate) use self::permit::Permit;
 pub(crate) use self::plan::{Plan, PlanAntp, PlanVerb};
 pub(crate) use self::query::{Authentication, Query};
@@ -46,7 +46,7 @@ pub(crate) use self::shared_key::{AllowedTypes, KeysFormat, SharedKeyArguments};
 pub(crate) use self::stress::Stress;
 pub(crate) use self::study::{PaperArgument, Study, StudyOptions, StudyVerb};
 pub(crate) use self::trust::{NtsClient, Trust};
-pub(crate) use self::values::name_of;
+pub(crate) use self::values::{OutputPath, name_of};
 
 /// Authenticated network time, and the instrument that measures what it costs.
 #[derive(Debug, Parser)]
@@ -89,7 +89,7 @@ pub(crate) enum Command {
     /// Write man pages and shell completions
     Manual {
         /// A directory, which is made if it is missing
-        directory: PathBuf,
+        directory: OutputPath,
     },
 }
 

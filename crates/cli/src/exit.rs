@@ -10,6 +10,7 @@ use authentick_daemon::keystore::StoreError as KeyStoreError;
 use authentick_daemon::symmetric::KeyFileError;
 use authentick_daemon::{ConfigError, StartError};
 use authentick_load::NotAllowed;
+use authentick_net::passing::may_pass;
 
 use crate::remedy::remedy;
 
@@ -64,6 +65,7 @@ impl Exit {
     pub(crate) fn of_access(error: &std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::PermissionDenied => Exit::Permission,
+            _ if may_pass(error) => Exit::Passing,
             _ => Exit::Configuration,
         }
     }
@@ -87,6 +89,7 @@ impl From<Fault> for Exit {
             Fault::Malformed | Fault::Rejected => Exit::Authentication,
             Fault::Refused => Exit::Unavailable,
             Fault::Host => Exit::Internal,
+            Fault::Passing => Exit::Passing,
             Fault::Rights => Exit::Permission,
             Fault::Input => Exit::Configuration,
         }
@@ -202,6 +205,20 @@ mod tests {
     use authentick_proto::client::Check;
 
     use super::*;
+
+    #[test]
+    fn passing_state_of_the_host_is_no_mistake_in_a_file() {
+        for (number, exit) in
+            [(28, Exit::Passing), (98, Exit::Passing), (24, Exit::Passing), (2, Exit::Configuration)]
+        {
+            let error = io::Error::from_raw_os_error(number);
+            assert_eq!(
+                (Exit::of_access(&error), Exit::from(Fault::of_access(&error))),
+                (exit, exit),
+                "{error}"
+            );
+        }
+    }
 
     #[test]
     fn each_reason_has_the_exit_code_of_whose_fault_it_is() {

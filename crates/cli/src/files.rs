@@ -1,12 +1,16 @@
 //! Files that a user named and that are not as they should be: which one, what is wrong, and what to do.
 
 use std::io::{Error, ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
-use authentick_net::report_file::{FileId, READER_PATIENCE, ReportFile, STANDARD};
+use authentick_net::passing::may_pass;
+use authentick_net::report_file::{FileId, READER_PATIENCE, ReportFile, STANDARD, is_descriptor};
 
+use crate::args::NamedPath;
 use crate::exit::{Exit, Failure};
-use crate::output;
+use crate::{interrupt, output};
 
 /// A file with the wrong content.
 pub(crate) fn wrong(path: &Path, problem: &str, remedy: &str) -> Failure {
@@ -55,14 +59,27 @@ pub(crate) struct Output {
 impl Output {
     /// Opens the file that `option` names; `-` is standard output.
     pub(crate) fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
+        let mut stop: Option<Arc<OnceLock<Exit>>> = None;
         let waiting = || {
-            output::aside(&format!(
-                "{option} {}: waiting {} s for a reader of this pipe",
-                path.display(),
-                READER_PATIENCE.as_secs()
-            ));
+            let stop = stop.get_or_insert_with(|| {
+                output::aside(&format!(
+                    "{option} {}: waiting {} s for a reader of this pipe",
+                    path.display(),
+                    READER_PATIENCE.as_secs()
+                ));
+                // So that what was opened before is dropped, which removes names that were made.
+                interrupt::once()
+            });
+            stop.get().is_none()
         };
-        let file = ReportFile::open(path, waiting).map_err(|error| {
+        let opened = ReportFile::open(path, waiting);
+        if let Some(stop) = stop {
+            interrupt::at_once();
+            if let Some(exit) = stop.get() {
+                return Err(interrupt::quit(*exit));
+            }
+        }
+        let file = opened.map_err(|error| {
             let problem = format!("{option} {}: cannot write: {error}; name another file", path.display());
             Exit::of_access(&error).because(problem)
         })?;
@@ -73,29 +90,77 @@ impl Output {
     pub(crate) fn write(&mut self, text: &str) -> Result<(), Failure> {
         self.file.write(text.as_bytes()).map_err(|error| {
             let path = self.file.name().display();
-            Exit::Internal.because(format!("{} {path}: not written: {error}", self.option))
+            let exit = if may_pass(&error) { Exit::Passing } else { Exit::Internal };
+            exit.because(format!("{} {path}: not written: {error}", self.option))
         })
     }
 }
 
-/// Opens what options name, and refuses two outputs, or an output and an input, that are one regular file: one would
-/// destroy the other.
+/// The paths on the command line.
+static NAMED: OnceLock<Vec<NamedPath>> = OnceLock::new();
+
+/// Notes the paths on the command line, for [`outputs`] to compare with. Refuses standard input that is to be read
+/// twice, and standard output in a regular file that a path names too: one would destroy the other.
+pub(crate) fn name(paths: Vec<NamedPath>) -> Result<(), Failure> {
+    let inputs = || paths.iter().filter(|named| !named.is_output);
+    let standard: Vec<String> =
+        inputs().filter(|named| is_standard_input(&named.path)).map(describe).collect();
+    if let [first, second, ..] = &standard[..] {
+        let problem =
+            format!("{first} and {second}: standard input can be read once; name a file for one of them");
+        return Err(Exit::Usage.because(problem));
+    }
+    let out = FileId::of_open(&std::io::stdout());
+    let by_name = paths.iter().filter(|named| !named.is_output || !is_descriptor(&named.path));
+    for named in by_name.filter(|_| out.is_some()) {
+        if id_of(&named.path) == out {
+            return Err(one_file(&describe(named), "standard output"));
+        }
+    }
+    // This is the only call.
+    let _ = NAMED.set(paths);
+    Ok(())
+}
+
+fn describe(named: &NamedPath) -> String {
+    format!("{} {}", named.option, named.path.display())
+}
+
+fn one_file(one: &str, other: &str) -> Failure {
+    Exit::Usage.because(format!("{one} and {other} are one file; name another one"))
+}
+
+/// Whether a path to read leads to this process's standard input.
+fn is_standard_input(path: &Path) -> bool {
+    let id = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let input = std::fs::metadata("/proc/self/fd/0").map(id);
+    path == Path::new(STANDARD)
+        || is_descriptor(path) && matches!((std::fs::metadata(path).map(id), input), (Ok(a), Ok(b)) if a == b)
+}
+
+/// Which regular file a path to read leads to.
+fn id_of(path: &Path) -> Option<FileId> {
+    match path == Path::new(STANDARD) {
+        true => FileId::of_open(&std::io::stdin()),
+        false => FileId::of_path(path),
+    }
+}
+
+/// Opens what options name, and refuses two outputs, or an output and an input on the command line, that are one
+/// regular file: one would destroy the other.
 pub(crate) fn outputs<'p>(
     named: impl IntoIterator<Item = (&'static str, &'p Path)>,
-    inputs: &[(&str, &Path)],
 ) -> Result<Vec<Output>, Failure> {
-    let mut known: Vec<(String, FileId)> = inputs
-        .iter()
-        .filter_map(|(option, path)| Some((format!("{option} {}", path.display()), FileId::of_path(path)?)))
-        .collect();
+    let inputs = NAMED.get().into_iter().flatten().filter(|named| !named.is_output);
+    let mut known: Vec<(String, FileId)> =
+        inputs.filter_map(|named| Some((describe(named), id_of(&named.path)?))).collect();
     let mut outputs = Vec::new();
     for (option, path) in named {
         let output = Output::open(option, path)?;
         if let Some(id) = output.file.id() {
             let name = format!("{option} {}", path.display());
             if let Some((other, _)) = known.iter().find(|(_, known)| *known == id) {
-                let problem = format!("{name} and {other} are one file; name another one");
-                return Err(Exit::Usage.because(problem));
+                return Err(one_file(&name, other));
             }
             known.push((name, id));
         }
@@ -105,10 +170,6 @@ pub(crate) fn outputs<'p>(
 }
 
 /// Opens the one file that an option may name, which is none of the inputs.
-pub(crate) fn output(
-    option: &'static str,
-    path: Option<&Path>,
-    inputs: &[(&str, &Path)],
-) -> Result<Option<Output>, Failure> {
-    outputs(path.map(|path| (option, path)), inputs).map(|mut outputs| outputs.pop())
+pub(crate) fn output(option: &'static str, path: Option<&Path>) -> Result<Option<Output>, Failure> {
+    outputs(path.map(|path| (option, path))).map(|mut outputs| outputs.pop())
 }

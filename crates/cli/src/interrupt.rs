@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -43,6 +43,22 @@ pub(crate) fn start() -> io::Result<()> {
 /// Has `action` called at each signal from now on, with the code of an end at once.
 pub(crate) fn on_signal(action: impl FnMut(Exit) -> Ending + Send + 'static) {
     *ACTION.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
+}
+
+/// A cell that takes the code of the first signal, so that the command can end with it.
+pub(crate) fn once() -> Arc<OnceLock<Exit>> {
+    let cell = Arc::new(OnceLock::new());
+    let set = Arc::clone(&cell);
+    on_signal(move |exit| {
+        set.get_or_init(|| exit);
+        None
+    });
+    cell
+}
+
+/// From now on a signal ends the process at once, as at the start.
+pub(crate) fn at_once() {
+    *ACTION.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 /// A flag that the first signal sets, so that the command ends with what it has; a second one ends it at once.

@@ -18,14 +18,12 @@ mod trust;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
-use clap::Parser;
-
-use crate::args::{Arguments, BenchVerb, Command};
+use crate::args::{BenchVerb, Command};
 use crate::exit::{Exit, Failure};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
+    let (arguments, paths) = match args::parse() {
+        Ok(parsed) => parsed,
         Err(error) => {
             // Help and version are not mistakes, and go to standard output.
             if !error.use_stderr() {
@@ -47,6 +45,9 @@ fn main() -> ExitCode {
             journal::start_for_months(serve.log_format);
         }
         _ => journal::start(log::LevelFilter::Info),
+    }
+    if let Err(failure) = files::name(paths) {
+        return end(Err(failure)).into();
     }
     if takes_interrupts(&arguments.command)
         && let Err(error) = interrupt::start()

@@ -31,6 +31,8 @@ pub enum Fault {
     Refused,
     /// This host's.
     Host,
+    /// This host's, in a state that may pass, such as a full disk.
+    Passing,
     /// The user's: a permission is missing.
     Rights,
     /// The user's: an argument, or what is kept in files, is wrong.
@@ -43,6 +45,7 @@ impl Fault {
     pub fn of_access(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied => Fault::Rights,
+            _ if authentick_net::passing::may_pass(error) => Fault::Passing,
             _ => Fault::Input,
         }
     }

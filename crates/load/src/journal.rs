@@ -54,7 +54,7 @@ mod tests {
         let path = folder.path().join("run.json");
         let mut whole = record();
         let steps = std::mem::take(&mut whole.steps);
-        let mut file = ReportFile::open(&path, || {}).unwrap();
+        let mut file = ReportFile::open(&path, || true).unwrap();
         let mut journal = Journal::new(&mut file, &whole);
         for (index, step) in steps.iter().enumerate() {
             journal.step(step);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn device_takes_nothing_before_the_end() {
-        let mut file = ReportFile::open(Path::new("/dev/full"), || {}).unwrap();
+        let mut file = ReportFile::open(Path::new("/dev/full"), || true).unwrap();
         let mut journal = Journal::new(&mut file, &record());
         journal.step(&record().steps[0]);
         assert!(!journal.has_failed);

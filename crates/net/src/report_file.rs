@@ -32,6 +32,9 @@ pub const READER_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two attempts at it.
 const READER_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Links in a row that [`is_descriptor`] follows, as many as the kernel does.
+const LINK_COUNT_MAX: usize = 40;
+
 /// What a file gets that was not there, as far as the process's mask lets it.
 const MODE: u32 = 0o666;
 
@@ -51,7 +54,10 @@ enum Kind {
     /// A regular file.
     Plain(Plain),
     /// A pipe, a device, a terminal, or whatever standard output is: written once, in order.
-    Stream,
+    Stream {
+        /// Whether it is this process's standard output or error, whose reader may leave, as `head` does.
+        is_standard: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -77,33 +83,64 @@ impl FileId {
     pub fn of_path(path: &Path) -> Option<Self> {
         fs::metadata(path).ok().filter(Metadata::is_file).map(|metadata| FileId::of(&metadata))
     }
+
+    /// That of an open regular file, such as standard input; `None` if it is a pipe, a device or a terminal.
+    #[must_use]
+    pub fn of_open(file: &impl AsFd) -> Option<Self> {
+        let metadata = descriptor(file).and_then(|file| file.metadata()).ok()?;
+        metadata.is_file().then(|| FileId::of(&metadata))
+    }
+}
+
+/// Whether `name` is [`STANDARD`] or leads to an open descriptor, as `/dev/stdout` does, and not to a file by its name.
+#[must_use]
+pub fn is_descriptor(name: &Path) -> bool {
+    let mut name = name.to_owned();
+    for _ in 0..LINK_COUNT_MAX {
+        let Ok(folder) = fs::canonicalize(replace::folder_of(&name)) else { break };
+        if folder.starts_with("/proc") && folder.ends_with("fd") {
+            return true;
+        }
+        let Ok(target) = fs::read_link(&name) else { break };
+        name = folder.join(target);
+    }
+    name == Path::new(STANDARD)
 }
 
 impl ReportFile {
     /// Opens the file `name`, or makes it; [`STANDARD`] is standard output. What is in it stays until
-    /// [`ReportFile::write`]. For a pipe that has no reader, calls `waiting` once and waits for [`READER_PATIENCE`].
+    /// [`ReportFile::write`]. For a pipe that has no reader, calls `waiting` again and again, for
+    /// [`READER_PATIENCE`] and as long as it returns true.
     ///
     /// # Errors
     /// If it cannot be written: the system's reason.
-    pub fn open(name: &Path, waiting: impl FnOnce() + Send) -> io::Result<Self> {
-        let stream = |file| ReportFile { name: name.to_owned(), file, kind: Kind::Stream };
+    pub fn open(name: &Path, waiting: impl FnMut() -> bool + Send) -> io::Result<Self> {
+        let stream = |file, is_standard| ReportFile {
+            name: name.to_owned(),
+            file,
+            kind: Kind::Stream { is_standard },
+        };
         if name == Path::new(STANDARD) {
-            return Ok(stream(own_output(&io::stdout())?));
+            return Ok(stream(descriptor(&io::stdout())?, true));
         }
         let (owner, follow) = rights(name)?;
         let (file, is_new) = as_owner(owner, || open_patiently(name, follow, waiting))?;
         let metadata = file.metadata()?;
-        for own in [own_output(&io::stdout()), own_output(&io::stderr())].into_iter().flatten() {
+        for own in [descriptor(&io::stdout()), descriptor(&io::stderr())].into_iter().flatten() {
             // Another description of the same file would write over what this one has written.
             if own
                 .metadata()
                 .is_ok_and(|own| (FileId::of(&own), own.rdev()) == (FileId::of(&metadata), metadata.rdev()))
             {
-                return Ok(stream(own));
+                if metadata.is_file() && !is_descriptor(name) {
+                    let problem = "standard output or error goes to the same file";
+                    return Err(io::Error::new(ErrorKind::AlreadyExists, problem));
+                }
+                return Ok(stream(own, true));
             }
         }
         if !metadata.is_file() {
-            return Ok(stream(file));
+            return Ok(stream(file, false));
         }
         if !follow && metadata.nlink() > 1 {
             return Err(io::Error::new(
@@ -126,7 +163,7 @@ impl ReportFile {
     pub fn id(&self) -> Option<FileId> {
         match self.kind {
             Kind::Plain(_) => self.file.metadata().ok().map(|metadata| FileId::of(&metadata)),
-            Kind::Stream => None,
+            Kind::Stream { .. } => None,
         }
     }
 
@@ -137,13 +174,16 @@ impl ReportFile {
     }
 
     /// Writes `octets` in place of what is in the file. Whoever reads a plain file with one name meanwhile finds what
-    /// was there before, or all of them.
+    /// was there before, or all of them. That the reader of standard output has left is no error.
     ///
     /// # Errors
     /// If they cannot be written whole.
     pub fn write(&mut self, octets: &[u8]) -> io::Result<()> {
         match &mut self.kind {
-            Kind::Stream => self.file.write_all(octets).and_then(|()| self.file.flush()),
+            Kind::Stream { is_standard } => match self.file.write_all(octets) {
+                Err(error) if *is_standard && error.kind() == ErrorKind::BrokenPipe => Ok(()),
+                written => written,
+            },
             Kind::Plain(plain) => {
                 let (owner, file) = (plain.owner, &mut self.file);
                 as_owner(owner, || plain.write(file, octets))?;
@@ -183,12 +223,12 @@ impl Drop for ReportFile {
 /// # Errors
 /// If it cannot be written.
 pub fn write(name: &Path, octets: &[u8]) -> io::Result<()> {
-    ReportFile::open(name, || {})?.write(octets)
+    ReportFile::open(name, || true)?.write(octets)
 }
 
-/// Another descriptor of one of this process's outputs.
-fn own_output(output: &impl AsFd) -> io::Result<File> {
-    output.as_fd().try_clone_to_owned().map(File::from)
+/// Another descriptor of an open file.
+fn descriptor(file: &impl AsFd) -> io::Result<File> {
+    file.as_fd().try_clone_to_owned().map(File::from)
 }
 
 /// With whose rights root opens a file, and whether it follows a link there.
@@ -220,8 +260,8 @@ fn as_owner<T: Send>(owner: Option<Owner>, work: impl FnOnce() -> io::Result<T> 
 }
 
 /// Opens a file for writing as [`open_once`] does; a pipe as soon as it has a reader.
-fn open_patiently(name: &Path, follow: bool, waiting: impl FnOnce()) -> io::Result<(File, bool)> {
-    let (end, mut waiting) = (Instant::now() + READER_PATIENCE, Some(waiting));
+fn open_patiently(name: &Path, follow: bool, mut waiting: impl FnMut() -> bool) -> io::Result<(File, bool)> {
+    let end = Instant::now() + READER_PATIENCE;
     let is_pipe = || fs::metadata(name).is_ok_and(|metadata| metadata.file_type().is_fifo());
     let (file, is_new) = loop {
         match open_once(name, follow) {
@@ -230,7 +270,9 @@ fn open_patiently(name: &Path, follow: bool, waiting: impl FnOnce()) -> io::Resu
                     let problem = format!("no reader opened the pipe within {} s", READER_PATIENCE.as_secs());
                     return Err(io::Error::new(ErrorKind::TimedOut, problem));
                 }
-                waiting.take().into_iter().for_each(|waiting| waiting());
+                if !waiting() {
+                    return Err(ErrorKind::Interrupted.into());
+                }
                 std::thread::sleep(READER_INTERVAL);
             }
             opened => break opened?,

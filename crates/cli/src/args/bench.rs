@@ -1,11 +1,10 @@
 //! What `bench` is told.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::values::number;
+use super::values::{OutputPath, number};
 
 #[derive(Args, Debug)]
 pub(crate) struct Bench {
@@ -38,7 +37,7 @@ pub(crate) struct BenchMac {
     pub(crate) json: bool,
     /// Write a page that needs nothing else
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    pub(crate) html: Option<OutputPath>,
     /// Be the process from which the instructions are hidden, under the orders of another
     #[arg(long, hide = true, conflicts_with_all = ["json", "html"])]
     pub(crate) without_instructions: bool,

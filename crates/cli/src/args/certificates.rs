@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::OutputPath;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Certificates {
     /// As root: check certificates and keys that root alone can read, and copy them to where the server reads them;
@@ -28,7 +30,7 @@ pub(crate) struct LabCertificate {
     pub(crate) names: Vec<String>,
     /// The directory for ca.pem, ca-key.pem and the server's files; made if it is missing
     #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) out: PathBuf,
+    pub(crate) out: OutputPath,
     /// Days until the server's certificate expires
     #[arg(long, value_name = "N", default_value_t = 397, value_parser = clap::value_parser!(u16).range(1..=3650))]
     pub(crate) days: u16,

@@ -1,11 +1,11 @@
 //! What `game` is told.
 
-use std::path::PathBuf;
-
 use authentick_game::mac::Program;
 use authentick_game::mac::limits::power_of_two;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
+
+use super::OutputPath;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Game {
@@ -64,7 +64,7 @@ pub(crate) struct GameTrace {
     pub(crate) seed: u64,
     /// Write the diagram to this file, as SVG
     #[arg(long, value_name = "FILE", conflicts_with = "log")]
-    pub(crate) svg: Option<PathBuf>,
+    pub(crate) svg: Option<OutputPath>,
     /// Print all queries and replies, a line of JSON for each
     #[arg(long)]
     pub(crate) log: bool,
@@ -89,7 +89,7 @@ pub(crate) struct GameSearch {
 pub(crate) struct GameReport {
     /// Also write a page, with games as sequence diagrams, to this file
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    pub(crate) html: Option<OutputPath>,
     /// What decides keys and all that is drawn: the same number has the same result
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,

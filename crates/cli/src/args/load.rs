@@ -3,7 +3,6 @@
 mod agent;
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use authentick_load::rates;
@@ -13,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 pub(crate) use self::agent::{Agent, Coordination};
 use super::trust::NtsClient;
-use super::values::{number, seconds, step_seconds};
+use super::values::{OutputPath, number, seconds, step_seconds};
 use super::{AntpLoad, Permit, SharedKeyArguments};
 
 #[derive(Args, Debug)]
@@ -203,7 +202,7 @@ pub(crate) struct LoadArguments {
     pub(crate) server_metrics: Option<String>,
     /// Write a row for each exchange of a measured client to this file, as CSV: both sides' times, stage by stage
     #[arg(long, value_name = "FILE", requires = "server_metrics")]
-    pub(crate) spans: Option<PathBuf>,
+    pub(crate) spans: Option<OutputPath>,
     #[command(flatten)]
     pub(crate) coordination: Coordination,
     /// Client and server read the same clock, so that the true offset is zero [default: if they have one address]
@@ -222,13 +221,13 @@ pub(crate) struct LoadArguments {
     pub(crate) json: bool,
     /// Write the run record to this file
     #[arg(long, alias = "out", value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
+    pub(crate) record: Option<OutputPath>,
     /// Write the steps to this file, as CSV
     #[arg(long, value_name = "FILE")]
-    pub(crate) csv: Option<PathBuf>,
+    pub(crate) csv: Option<OutputPath>,
     /// Write the report to this file, as an HTML page
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    pub(crate) html: Option<OutputPath>,
 }
 
 /// When requests leave.

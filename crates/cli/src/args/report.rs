@@ -6,6 +6,8 @@ use authentick_report::load::Point;
 use authentick_report::load::compare::Gate;
 use clap::Args;
 
+use super::OutputPath;
+
 /// Runs that `report` takes: with an older one, as many as a page has letters for.
 const RUN_COUNT_MAX: usize = 25;
 
@@ -16,7 +18,7 @@ pub(crate) struct Report {
     pub(crate) runs: Vec<PathBuf>,
     /// Write the report to this file, as one HTML page that needs no other file
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    pub(crate) html: Option<OutputPath>,
     /// Compare the load runs with this older one, not with the first
     #[arg(long, value_name = "OLD.json")]
     pub(crate) against: Option<PathBuf>,

@@ -1,13 +1,12 @@
 //! What `stress` is told: the arguments of NtpStress.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use authentick_load::rates;
 use clap::Args;
 
 use super::Permit;
-use super::values::step_seconds;
+use super::values::{OutputPath, step_seconds};
 
 #[derive(Args, Debug)]
 pub(crate) struct Stress {
@@ -22,7 +21,7 @@ pub(crate) struct Stress {
     pub(crate) seconds: Duration,
     /// Where the report goes
     #[arg(value_name = "REPORT", default_value = "ntpdata.txt")]
-    pub(crate) report: PathBuf,
+    pub(crate) report: OutputPath,
     /// Load the server even if the first request for time has no good answer
     #[arg(long, alias = "force")]
     pub(crate) force_first: bool,

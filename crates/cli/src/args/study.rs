@@ -7,7 +7,7 @@ use authentick_report::study::field::{Given, Name, Server, of_name};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Id, Subcommand, ValueEnum};
 
-use super::values::{name_of, number, step_seconds};
+use super::values::{OutputPath, name_of, number, step_seconds};
 use super::{Coordination, Permit};
 use PaperArgument::{All, Antp, Field, Nts, Threshold};
 
@@ -27,7 +27,7 @@ pub(crate) enum StudyVerb {
     Render {
         /// The folder of the study
         #[arg(value_name = "DIR")]
-        folder: PathBuf,
+        folder: OutputPath,
     },
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct StudyOptions {
     pub(crate) paper: PaperArgument,
     /// Where plan, records and report go; the same command again goes on there
     #[arg(long, value_name = "DIR")]
-    pub(crate) out: PathBuf,
+    pub(crate) out: OutputPath,
     /// Take a minute or less instead of a quarter of an hour (threshold) or two minutes (mac); some minutes instead of
     /// hours (antp, nts) or of most of an hour (field)
     #[arg(long)]

@@ -5,11 +5,66 @@ use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory, Parser};
 
-use super::Arguments;
+use super::{Arguments, paths};
 
 #[test]
 fn arguments_are_consistent() {
     Arguments::command().debug_assert();
+}
+
+#[path = "../../tests/system/outputs/table.rs"]
+mod outputs;
+
+/// Arguments that only read a path. One that writes has the type `OutputPath`, and a row in the table of outputs.
+const INPUTS: &[&str] = &[
+    "--agent-ca",
+    "--allow-list",
+    "--ca",
+    "--certificate-chain",
+    "--config",
+    "--coordinators-ca",
+    "--file",
+    "--keys",
+    "--new",
+    "--old",
+    "--peers",
+    "--pin",
+    "--private-key",
+    "--server-ca",
+    "--state-directory",
+    "--against",
+    "RUN.json",
+];
+
+/// The arguments of all commands that have a path, by whether it is written.
+fn paths_of(
+    command: &Command,
+    name: &str,
+    inputs: &mut BTreeSet<String>,
+    outputs: &mut BTreeSet<(String, String)>,
+) {
+    for argument in command.get_arguments() {
+        if paths::is_output(argument) {
+            // Schemes of a load have the same outputs.
+            let name = if name.starts_with("load ") { "load" } else { name };
+            outputs.insert((name.to_owned(), paths::label(argument)));
+        } else if paths::is_input(argument) {
+            inputs.insert(paths::label(argument));
+        }
+    }
+    for below in command.get_subcommands() {
+        paths_of(below, format!("{name} {}", below.get_name()).trim(), inputs, outputs);
+    }
+}
+
+#[test]
+fn every_output_of_the_command_line_is_in_the_table() {
+    let (mut inputs, mut found) = (BTreeSet::new(), BTreeSet::new());
+    paths_of(&Arguments::command(), "", &mut inputs, &mut found);
+    let owned = |(command, label): &(&str, &str)| ((*command).to_owned(), (*label).to_owned());
+    let table: BTreeSet<_> = outputs::FILES.iter().chain(&outputs::FOLDERS).map(owned).collect();
+    assert_eq!(found, table);
+    assert_eq!(inputs, INPUTS.iter().map(|label| (*label).to_owned()).collect());
 }
 
 #[test]

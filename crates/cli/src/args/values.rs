@@ -1,14 +1,43 @@
 //! Values that several commands take.
 
-use std::ops::RangeBounds;
+use std::ops::{Deref, RangeBounds};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use authentick_wire::ke::AeadId;
 use clap::ValueEnum;
+use clap::builder::{MapValueParser, PathBufValueParser, TypedValueParser as _, ValueParserFactory};
 
 /// One of several values, as the command line names it.
 pub(crate) fn name_of(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// The path of a file or folder that a command writes for its user. Every argument with such a path has this type, and
+/// one that is only read does not: a test finds them by it.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputPath(PathBuf);
+
+impl ValueParserFactory for OutputPath {
+    type Parser = MapValueParser<PathBufValueParser, fn(PathBuf) -> OutputPath>;
+
+    fn value_parser() -> Self::Parser {
+        PathBufValueParser::new().map(OutputPath)
+    }
+}
+
+impl Deref for OutputPath {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl AsRef<Path> for OutputPath {
+    fn as_ref(&self) -> &Path {
+        self
+    }
 }
 
 pub(super) fn aead(text: &str) -> Result<AeadId, String> {

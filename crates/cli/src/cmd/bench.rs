@@ -27,7 +27,7 @@ fn mac(arguments: &BenchMac) -> Result<Exit, Failure> {
         bench::serve(extent, io::stdin().lock(), io::stdout().lock())?;
         return Ok(Exit::Done);
     }
-    let page = files::output("--html", arguments.html.as_deref(), &[])?;
+    let page = files::output("--html", arguments.html.as_deref())?;
     let (program, console, stop) = (program()?, Terminal::default(), interrupt::flag());
     let record = bench::run(extent, &Caller { program: &program, console: &console, stop: &stop })?;
     if record.round_count < extent.round_count {

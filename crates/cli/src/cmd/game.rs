@@ -44,7 +44,7 @@ fn table(GameTable { strategies, common }: &GameTable) -> Result<Exit, Failure> 
 
 fn trace(arguments: &GameTrace) -> Result<Exit, Failure> {
     let GameTrace { strategy, protocol, seed, svg, log } = arguments;
-    let svg = files::output("--svg", svg.as_deref(), &[])?;
+    let svg = files::output("--svg", svg.as_deref())?;
     let (trace, played) =
         Trace::named(strategy, protocol, *seed).map_err(|error| Exit::Usage.because(error.to_string()))?;
     match svg {
@@ -66,7 +66,7 @@ fn search(GameSearch { common, depth, room, random }: &GameSearch) -> Result<Exi
 }
 
 fn report(GameReport { html, seed, depth, random }: &GameReport) -> Result<Exit, Failure> {
-    let page = files::output("--html", html.as_deref(), &[])?;
+    let page = files::output("--html", html.as_deref())?;
     let progress = output::progress(Whole::PARTS, "playing");
     let whole = Whole::play(*seed, usize::from(*depth), *random, &Program::ALL, || progress.inc(1));
     progress.finish_and_clear();

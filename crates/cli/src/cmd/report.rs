@@ -12,10 +12,7 @@ use crate::files::{self, unreadable, wrong};
 use crate::output;
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit, Failure> {
-    let inputs = arguments.runs.iter().map(|path| ("RUN.json", path));
-    let inputs: Vec<_> = inputs.chain(arguments.against.iter().map(|path| ("--against", path))).collect();
-    let inputs: Vec<_> = inputs.into_iter().map(|(option, path)| (option, path.as_path())).collect();
-    let page_file = files::output("--html", arguments.html.as_deref(), &inputs)?;
+    let page_file = files::output("--html", arguments.html.as_deref())?;
     let mut loads = Vec::new();
     let mut others = Vec::new();
     let mut out = String::new();

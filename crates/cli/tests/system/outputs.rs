@@ -2,45 +2,107 @@
 //!
 //! All of it runs in a mount namespace with a /dev of its own: one of these runs has replaced a host's /dev/stdout.
 
+mod folders;
+mod standard;
+mod table;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use authentick_lab::servers::{NtpServer, Policy};
 
-use crate::lab::{authentick, is_root, program, refused, text};
+use crate::lab::{Lab, Server, authentick, is_root, program, refused, serve, text};
 
 const RECORD: &str = "../report/tests/golden/load.json";
 
 /// A command with its outputs: `{0}` and further ones stand for their paths, and each has these words in it then.
 struct Writer {
-    name: &'static str,
+    /// Its rows in the table.
+    rows: &'static [(&'static str, &'static str)],
     command: String,
     words: &'static [&'static str],
+    /// How many of [`STATES`] it is run with.
+    state_count: usize,
 }
 
-fn writers(server: &NtpServer) -> [Writer; 4] {
-    let target = server.address();
-    let record = fs::canonicalize(RECORD).unwrap();
-    let load = format!("load plain {target} --rate 50 --step-seconds 0.2 --unpinned --workers 1");
-    [
+impl Writer {
+    const fn new(
+        rows: &'static [(&'static str, &'static str)],
+        command: String,
+        words: &'static [&'static str],
+    ) -> Self {
+        Writer { rows, command, words, state_count: STATES.len() }
+    }
+
+    fn name(&self) -> &'static str {
+        self.rows[0].0
+    }
+}
+
+/// The servers that are loaded.
+struct Servers {
+    plain: NtpServer,
+    /// One with metrics.
+    whole: Server,
+    _lab: Lab,
+}
+
+impl Servers {
+    fn start() -> Self {
+        let lab = Lab::new();
+        Servers { plain: NtpServer::on_loopback(Policy::good()), whole: serve(&lab), _lab: lab }
+    }
+}
+
+/// All that name files.
+fn writers(servers: &Servers) -> Vec<Writer> {
+    let (target, record) = (servers.plain.address(), fs::canonicalize(RECORD).unwrap());
+    let (whole, metrics) = (servers.whole.ntp, servers.whole.metrics);
+    let further = "--rate 50 --step-seconds 0.2 --unpinned --workers 1";
+    vec![
+        Writer::new(
+            &[("load", "--record"), ("load", "--csv"), ("load", "--html")],
+            format!("load plain {target} {further} --record {{0}} --csv {{1}} --html {{2}}"),
+            &["\"format\"", "offered", "<html"],
+        ),
+        Writer::new(
+            &[("load", "--spans")],
+            format!("load plain {whole} {further} --server-metrics {metrics} --spans {{0}}"),
+            &["offered_rps"],
+        ),
+        Writer::new(&[("stress", "REPORT")], format!("stress {target} 50 0.2 {{0}}"), &["NTP"]),
+        Writer::new(&[("report", "--html")], format!("report {} --html {{0}}", record.display()), &["<html"]),
+        Writer::new(
+            &[("game trace", "--svg")],
+            "game trace --protocol nts replay --svg {0}".to_owned(),
+            &["<svg"],
+        ),
+        Writer::new(
+            &[("bench mac", "--html")],
+            "bench mac --quick --rounds 1 --turn-ms 1 --singles 2 --html {0}".to_owned(),
+            &["<html"],
+        ),
+        // It plays for ten seconds and more.
         Writer {
-            name: "load",
-            command: format!("{load} --record {{0}} --csv {{1}} --html {{2}}"),
-            words: &["\"format\"", "offered", "<html"],
-        },
-        Writer { name: "stress", command: format!("stress {target} 50 0.2 {{0}}"), words: &["NTP"] },
-        Writer {
-            name: "report",
-            command: format!("report {} --html {{0}}", record.display()),
-            words: &["<html"],
-        },
-        Writer {
-            name: "trace",
-            command: "game trace --protocol nts replay --svg {0}".to_owned(),
-            words: &["<svg"],
+            state_count: 1,
+            ..Writer::new(
+                &[("game report", "--html")],
+                "game report --depth 1 --random 1 --html {0}".to_owned(),
+                &["<html"],
+            )
         },
     ]
+}
+
+#[test]
+fn every_output_of_the_table_is_tried() {
+    let servers = Servers::start();
+    let tried: BTreeSet<_> = writers(&servers).iter().flat_map(|writer| writer.rows).copied().collect();
+    assert_eq!(tried, table::FILES.into_iter().collect());
+    let folders: BTreeSet<_> = folders::WRITERS.iter().map(|writer| writer.row).collect();
+    assert_eq!(folders, table::FOLDERS.into_iter().collect());
 }
 
 /// What is there: how it is made at `$p`, and what holds afterwards, when `$w` is to be in it.
@@ -52,16 +114,16 @@ struct State {
 
 /// After each of these the command ends as it would with a plain file.
 const STATES: [State; 9] = [
+    State { name: "dangling link", prepare: "ln -s $p.to $p", check: "test -L $p && grep -q \"$w\" $p.to" },
     State { name: "new", prepare: "", check: "grep -q \"$w\" $p" },
     State {
         name: "link",
         prepare: "echo old > $p.to; ln -s $p.to $p",
         check: "test -L $p && grep -q \"$w\" $p.to",
     },
-    State { name: "dangling link", prepare: "ln -s $p.to $p", check: "test -L $p && grep -q \"$w\" $p.to" },
     State {
         name: "pipe",
-        prepare: "mkfifo $p; timeout 20 cat $p > $p.got 2> /dev/null &",
+        prepare: "mkfifo $p; timeout 60 cat $p > $p.got 2> /dev/null &",
         check: "for i in $(seq 100); do grep -q \"$w\" $p.got && break; sleep 0.05; done; test -p $p && \
                 grep -q \"$w\" $p.got",
     },
@@ -114,10 +176,10 @@ fn output_to_every_kind_of_file_is_written_where_it_leads() {
     if !has_rights() {
         return;
     }
-    let server = NtpServer::on_loopback(Policy::good());
+    let servers = Servers::start();
     let mut failures = Vec::new();
-    for writer in writers(&server) {
-        for state in &STATES {
+    for writer in writers(&servers) {
+        for state in &STATES[..writer.state_count] {
             let folder = tempfile::tempdir().unwrap();
             fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
             let paths: Vec<String> = (0..writer.words.len())
@@ -134,7 +196,7 @@ fn output_to_every_kind_of_file_is_written_where_it_leads() {
             let output = in_mounts(folder.path(), &script);
             if !output.status.success() {
                 let err = fs::read_to_string(folder.path().join("err")).unwrap_or_default();
-                failures.push(format!("{} x {}: {}{err}", writer.name, state.name, text(&output)));
+                failures.push(format!("{} x {}: {}{err}", writer.name(), state.name, text(&output)));
             }
         }
     }
@@ -146,8 +208,8 @@ fn standard_output_by_name_is_a_file_a_pipe_or_a_terminal() {
     if !has_rights() {
         return;
     }
-    let server = NtpServer::on_loopback(Policy::good());
-    for writer in writers(&server) {
+    let servers = Servers::start();
+    for writer in writers(&servers).iter().filter(|writer| writer.state_count > 1) {
         for name in ["/dev/stdout", "/proc/self/fd/1", "-"] {
             let folder = tempfile::tempdir().unwrap();
             let mut command = writer.command.clone();
@@ -163,7 +225,7 @@ fn standard_output_by_name_is_a_file_a_pipe_or_a_terminal() {
             );
             let output = in_mounts(folder.path(), &script);
             let err = fs::read_to_string(folder.path().join("err")).unwrap_or_default();
-            assert!(output.status.success(), "{} to {name}: {}{err}", writer.name, text(&output));
+            assert!(output.status.success(), "{} to {name}: {}{err}", writer.name(), text(&output));
         }
     }
 }
@@ -173,8 +235,10 @@ fn full_disk_keeps_the_old_file_and_names_each_that_is_lost() {
     if !has_rights() {
         return;
     }
-    let server = NtpServer::on_loopback(Policy::good());
-    for writer in writers(&server) {
+    let servers = Servers::start();
+    // Rows of spans are written as they come, over what was there.
+    let is_whole = |writer: &&Writer| writer.state_count > 1 && writer.rows != [("load", "--spans")];
+    for writer in writers(&servers).iter().filter(is_whole) {
         let folder = tempfile::tempdir().unwrap();
         let mut command = writer.command.clone();
         let (mut prepare, mut check) = (String::new(), String::new());
@@ -191,7 +255,7 @@ fn full_disk_keeps_the_old_file_and_names_each_that_is_lost() {
         );
         let output = in_mounts(folder.path(), &script);
         let err = fs::read_to_string(folder.path().join("err")).unwrap_or_default();
-        assert!(output.status.success(), "{}: {:?} {}{err}", writer.name, output.status, text(&output));
+        assert!(output.status.success(), "{}: {:?} {}{err}", writer.name(), output.status, text(&output));
     }
 }
 
@@ -235,7 +299,7 @@ fn pipe_without_a_reader_is_refused_before_the_run() {
     let server = NtpServer::on_loopback(Policy::good());
     let target = server.address().to_string();
     let output = authentick(["load", "plain", &target, "--record", pipe.to_str().unwrap()]);
-    refused(&output, 78, &["waiting 10 s for a reader", "no reader opened the pipe within 10 s"]);
+    refused(&output, 75, &["waiting 10 s for a reader", "no reader opened the pipe within 10 s"]);
     assert_eq!(server.counts().received, 0);
 }
 

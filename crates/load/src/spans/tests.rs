@@ -141,7 +141,7 @@ fn rows_have_both_sides_of_each_exchange_and_what_is_left_out_is_told() {
 }
 
 fn report_file(path: &Path) -> ReportFile {
-    ReportFile::open(path, || {}).unwrap()
+    ReportFile::open(path, || true).unwrap()
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn open(path: &Path) -> ReportFile {
-    ReportFile::open(path, || {}).unwrap()
+    ReportFile::open(path, || true).unwrap()
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -150,9 +150,9 @@ fn full_device_and_missing_folder_are_errors() {
     let mut full = open(Path::new("/dev/full"));
     assert!(full.id().is_none() && !full.is_plain());
     assert_eq!(full.write(b"text").unwrap_err().kind(), ErrorKind::StorageFull);
-    let missing = ReportFile::open(Path::new("/no/such/folder/file"), || {}).unwrap_err();
+    let missing = ReportFile::open(Path::new("/no/such/folder/file"), || true).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
-    assert_eq!(ReportFile::open(Path::new("/tmp"), || {}).unwrap_err().kind(), ErrorKind::IsADirectory);
+    assert_eq!(ReportFile::open(Path::new("/tmp"), || true).unwrap_err().kind(), ErrorKind::IsADirectory);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn link_of_another_user_has_that_users_rights() {
     fs::create_dir(at.join("theirs")).unwrap();
     chown(at.join("theirs"), Some(USER), Some(USER)).unwrap();
     symlink(at.join("precious"), at.join("theirs/link")).unwrap();
-    let error = ReportFile::open(&at.join("theirs/link"), || {}).unwrap_err();
+    let error = ReportFile::open(&at.join("theirs/link"), || true).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     assert_eq!(fs::read_to_string(at.join("precious")).unwrap(), "precious");
     // What is that user's to write is written, and stays that user's.
@@ -189,7 +189,7 @@ fn link_of_another_user_has_that_users_rights() {
     fs::create_dir(at.join("open")).unwrap();
     fs::set_permissions(at.join("open"), Permissions::from_mode(0o777)).unwrap();
     symlink(at.join("precious"), at.join("open/link")).unwrap();
-    assert!(ReportFile::open(&at.join("open/link"), || {}).is_err());
+    assert!(ReportFile::open(&at.join("open/link"), || true).is_err());
     write(&at.join("open/run.json"), b"text").unwrap();
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
     }
     let watch = Watch::default();
     let steps = steps(offer.arguments)?;
-    let mut files = RunFiles::open(offer.arguments, offer.proof)?;
+    let mut files = RunFiles::open(offer.arguments)?;
     stop_on_signals(&watch);
     let record = offer.measure(steps, &watch, &mut files)?;
     finish(offer.arguments, &record, files)

@@ -13,8 +13,6 @@ use crate::exit::Failure;
 use crate::files::{self, Output};
 use crate::host::{COMMIT, VERSION, command};
 
-use super::target::Proof;
-
 /// A record without steps.
 pub(super) fn begin(arguments: &LoadArguments, plan: &Plan, run: &Run, target: &Target) -> LoadRecord {
     let record = load_record::begin(plan, run, target, &arguments.coordination.agents);
@@ -46,12 +44,12 @@ pub(super) struct RunFiles {
 
 impl RunFiles {
     /// Opens the files that the arguments name. None of them is an input of the run, or another one of them.
-    pub(super) fn open(arguments: &LoadArguments, proof: Proof<'_>) -> Result<Self, Failure> {
+    pub(super) fn open(arguments: &LoadArguments) -> Result<Self, Failure> {
         let LoadArguments { record, csv, html, spans, .. } = arguments;
         let named = [("--record", record), ("--csv", csv), ("--html", html), ("--spans", spans)];
         let named = named.map(|(option, path)| (option, path.as_deref()));
         let paths = named.into_iter().filter_map(|(option, path)| Some((option, path?)));
-        let mut opened = files::outputs(paths, &proof.files())?.into_iter();
+        let mut opened = files::outputs(paths)?.into_iter();
         let [record, csv, html, spans] = named.map(|(_, path)| path.and_then(|_| opened.next()));
         Ok(RunFiles { record, csv, html, spans })
     }

@@ -1,7 +1,6 @@
 //! Who is to be loaded: its address, whether that is allowed, and whom clients trust; then a first exchange.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::time::Duration;
 
 use authentick_client::nts::KeyServer;
@@ -36,19 +35,6 @@ pub(crate) enum Proof<'a> {
     Nts(&'a NtsLoad),
     /// By a certificate, under ANTP.
     Antp(&'a AntpLoad),
-}
-
-impl<'a> Proof<'a> {
-    /// The files that it names, each with its option.
-    pub(crate) fn files(self) -> Vec<(&'static str, &'a Path)> {
-        let authorities = |trust: &'a Trust| trust.ca.as_deref().map(|file| ("--ca", file));
-        match self {
-            Proof::None | Proof::Presence => Vec::new(),
-            Proof::Key(name) => vec![("--keys", name.file)],
-            Proof::Nts(nts) => authorities(&nts.client.trust).into_iter().collect(),
-            Proof::Antp(antp) => authorities(&antp.trust).into_iter().collect(),
-        }
-    }
 }
 
 /// Finds the server that is called `text`, and asks it once; each answer has `timeout`. With `force` it goes on without
