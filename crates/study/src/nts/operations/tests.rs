@@ -39,7 +39,7 @@ fn file_that_is_cut_is_no_read_of_it() {
     let file = folder.path().join("settings.yaml");
     let mut subject = read_file(&file).unwrap();
     assert!((subject.work)(1).is_ok());
-    fs::write(&file, "short").unwrap();
+    std::fs::write(&file, "short").unwrap();
     assert!((subject.work)(1).unwrap_err().ends_with("5 octets were read"));
 }
 
