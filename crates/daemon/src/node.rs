@@ -165,9 +165,7 @@ fn start_in(
     warnings::log(config, &warnings::of(config, known));
     let user = identity::server_user(config)?;
     let ports = Ports::open(config, layout.worker_count, layout.ke_worker_count, manager)?;
-    if let Some(shortage) = ports.send_buffer().and_then(send_buffer::shortage) {
-        log::warn!("{shortage}");
-    }
+    ports.send_buffer().and_then(send_buffer::shortage).iter().for_each(|line| log::warn!("{line}"));
     give_up_rights(config, process, user.as_ref())?;
     let ke_limits = config.exchange().map(|exchange| background::bounded_by_memory(exchange.limits));
     background::check_descriptors(config)?;
@@ -233,8 +231,8 @@ fn give_up_rights(config: &Config, process: Process, user: Option<&User>) -> Res
     }
     if needs_directory {
         // If only the user itself may make it.
-        let prepared = config.state.prepare_at_start(None);
-        prepared.and_then(|()| config.state.check_access(false)).map_err(wrong)?;
+        config.state.prepare_at_start(None).map_err(wrong)?;
+        config.state.check_access(false).map_err(wrong)?;
     }
     if user.is_some() {
         preflight::warn_of_rights(config);

@@ -8,6 +8,7 @@ mod antp;
 mod antp_ocsp;
 mod certificates;
 mod cfnts_layout;
+mod commands;
 mod containment;
 mod crowd;
 mod demo;

@@ -1,6 +1,7 @@
 //! Servers with several addresses, some of which cannot be reached, and addresses that need a zone.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -69,6 +70,44 @@ fn name_whose_first_address_is_silent_is_reached_by_its_next() {
             let named = format!("\"address\":\"{address}:{NTP}\"");
             assert!(text(&output).contains(&named), "{arguments}: {}", text(&output));
         }
+    }
+}
+
+/// The name that the key exchange gives has a silent address of each family before the server's.
+#[test]
+fn server_named_by_the_key_exchange_is_reached_at_its_next_address() {
+    let Some(hosts) = star() else { return };
+    let lab = Lab::new();
+    let listen = format!("listen = [\"0.0.0.0:{NTP}\", \"[::]:{NTP}\"]");
+    let exchange = format!(
+        "ke-listen = [\"0.0.0.0:{KE}\", \"[::]:{KE}\"]\nadvertise = {{ server = \"time.lab.example\", port = {NTP} }}"
+    );
+    let _server = program().serve_on(&hosts, Host::Server, &lab.config(&listen, &exchange));
+    let (v4, v6) = (hosts.address(Host::Server), hosts.address_v6(Host::Server));
+    let swallowed = Hosts::client_interface();
+    // Addresses of which getaddrinfo prefers none: each differs from the client's own as early as the others.
+    for (range, last, way) in
+        [("198.19.77.0/24", "198.19.78.1", v4.to_string()), ("fd00:77::/64", "fd00:78::1", v6.to_string())]
+    {
+        ip(&hosts, Host::Client(0), &format!("route add {range} dev {swallowed}"));
+        ip(&hosts, Host::Client(0), &format!("route add {last} via {way}"));
+        ip(&hosts, Host::Server, &format!("addr add {last} dev lo"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (key_server, first, last, other) in [
+        (v4.to_string(), "198.19.77.9", "198.19.78.1", "fd00:77::8"),
+        (format!("[{v6}]"), "fd00:77::9", "fd00:78::1", "198.19.77.8"),
+    ] {
+        // The other family's address is first in the file, and silent: its turn would be after these.
+        let lines = [other, first, last].map(|address| format!("{address} time.lab.example\n"));
+        names(folder.path(), &lines.concat(), "files");
+        let trust = format!("--ke-port {KE} --server-name ntp.test --ca {}", lab.ca().display());
+        let start = Instant::now();
+        let output = run(&hosts, folder.path(), &format!("query {key_server} {trust} --timeout 2 --json"));
+        assert_eq!(output.status.code(), Some(0), "{key_server}: {}", text(&output));
+        let named = SocketAddr::new(last.parse().unwrap(), NTP).to_string();
+        assert!(text(&output).contains(&named), "{}", text(&output));
+        assert!(start.elapsed() >= Duration::from_secs(1), "the first address is asked before");
     }
 }
 

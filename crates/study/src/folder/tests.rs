@@ -123,7 +123,14 @@ fn program(commit: &str, cpu: &str) -> Program {
         version: "0.0.1".to_owned(),
         commit: commit.to_owned(),
         command: "authentick study run rows".to_owned(),
-        host: Host { cpu: cpu.to_owned(), cpu_count: 1, memory_octets: None, kernel: String::new() },
+        host: Host {
+            cpu: cpu.to_owned(),
+            cpu_count: 1,
+            online_cpu_count: None,
+            cpu_quota_millicpus: None,
+            memory_octets: None,
+            kernel: String::new(),
+        },
         fault_of: |_| Fault::Program,
     }
 }
