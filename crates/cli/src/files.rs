@@ -80,7 +80,12 @@ impl Output {
             }
         }
         let file = opened.map_err(|error| {
-            let problem = format!("{option} {}: cannot write: {error}; name another file", path.display());
+            let remedy = match error.kind() {
+                ErrorKind::NotFound => "make its folder first",
+                ErrorKind::IsADirectory => "name a file in it",
+                _ => "name another file",
+            };
+            let problem = format!("{option} {}: cannot write: {error}; {remedy}", path.display());
             Exit::of_access(&error).because(problem)
         })?;
         Ok(Output { option, file })

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::tcp;
+use crate::{interface, tcp};
 
 /// Time that a connection attempt has before the next address is tried too. RFC 8305 section 5.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
@@ -63,6 +63,14 @@ pub fn resolve(host: &str, port: u16, timeout: Duration) -> io::Result<Addresses
             )),
             address => Ok(SocketAddr::new(address, port).into()),
         };
+    }
+    if let Some((address, zone)) = host.split_once('%')
+        && address.parse::<Ipv6Addr>().is_ok()
+        && zone.parse::<u32>().is_err()
+        && interface::index_of(zone).is_err()
+    {
+        let problem = format!("invalid zone: there is no interface {zone:?}; ip -brief link lists them");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
     }
     let name = host.to_owned();
     let (sender, found) = mpsc::sync_channel(1);
@@ -228,7 +236,8 @@ mod tests {
         }
         let error = found("fe80::1").unwrap_err().to_string();
         assert!(error.contains("fe80::1%eth0"), "{error}");
-        assert!(found("fe80::1%no-such-interface").is_err());
+        let error = found("fe80::1%no-such-interface").unwrap_err().to_string();
+        assert!(error.contains("no interface \"no-such-interface\""), "{error}");
     }
 
     #[test]

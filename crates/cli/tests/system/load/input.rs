@@ -124,7 +124,7 @@ fn files_that_cannot_be_written_are_told_before_any_load() {
     let server = NtpServer::on_loopback(Policy::good());
     let address = server.address().to_string();
     for option in ["--record", "--csv", "--html"] {
-        let parts = [option, "/no/such/folder/run", "cannot write", "name another file"];
+        let parts = [option, "/no/such/folder/run", "cannot write", "make its folder first"];
         refused(78, &["plain", &address, option, "/no/such/folder/run"], &parts);
     }
     if is_root("to become a user who may not write") {
