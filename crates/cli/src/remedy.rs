@@ -18,7 +18,22 @@ pub(crate) fn remedy(error: &Error) -> Option<String> {
             )
         }
         Why::KeyExchange { error: KeError::Certificate(CertificateCheck::Issuer, _), .. } => {
-            Some("name the file of its authority with --ca FILE".to_owned())
+            let remedy = "name the file of its authority with --ca FILE; if that is done, the server may not send \
+                          its intermediate certificates";
+            Some(remedy.to_owned())
+        }
+        Why::KeyExchange { error: KeError::Certificate(CertificateCheck::Name, _), .. } => {
+            Some("give the name that it is for with --server-name NAME".to_owned())
+        }
+        Why::KeyExchange { error: KeError::Connect(error), .. }
+            if error.kind() == std::io::ErrorKind::ConnectionRefused =>
+        {
+            let remedy = "no key exchange is there: give its port with --ke-port N, or ask without NTS, as with \
+                          query --auth plain";
+            Some(remedy.to_owned())
+        }
+        Why::KeyExchange { error: KeError::Tls(rustls::Error::InvalidMessage(_)), .. } => {
+            Some("what is on this port may not speak TLS; give another with --ke-port N".to_owned())
         }
         Why::Ocsp(OcspError::NoResponder(_) | OcspError::NotPlain(..) | OcspError::NoListener(_)) => {
             Some("name one with --ocsp URL".to_owned())

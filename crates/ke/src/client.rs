@@ -116,6 +116,13 @@ fn describe_certificate(problem: &CertificateError) -> String {
         CertificateError::Revoked => "it was revoked".to_owned(),
         CertificateError::UnhandledCriticalExtension => "it has an unknown critical extension".to_owned(),
         CertificateError::InvalidPurpose => "it is not for TLS servers".to_owned(),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            // The library has each name in its type's brackets: DnsName("ntp.test").
+            let bare = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
+            let names: Vec<String> = presented.iter().map(bare).collect();
+            let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
+            format!("it is for {names}, and not for {}", expected.to_str())
+        }
         CertificateError::Other(OtherError(inner)) => inner.to_string(),
         _ => problem.to_string(),
     }

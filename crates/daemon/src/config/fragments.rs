@@ -60,7 +60,8 @@ impl Source {
         let line = self.text[self.start..].lines().nth(number - 1).unwrap_or_default().trim();
         let lines: Vec<&str> = self.text[self.start..].lines().collect();
         if error.message().contains("array")
-            && let Some((number, key)) = syntax::open_list(&lines, number)
+            && let Some((number, key)) =
+                syntax::open_list(&lines, number, error.message().contains("unclosed"))
         {
             let (problem, remedy) = syntax::describe_open_list(lines[number - 1].trim(), key);
             let error = ConfigError::new(&self.path, "", "", problem, remedy);

@@ -42,14 +42,18 @@ pub(super) fn describe(message: &str, found: &str, line: &str) -> (String, Strin
 
 /// The number, from 1, and the key of the line that begins a list which is not closed before line `number`, where the
 /// parser gave up as that is no element of a list.
-pub(super) fn open_list<'t>(lines: &[&'t str], number: usize) -> Option<(usize, &'t str)> {
+pub(super) fn open_list<'t>(
+    lines: &[&'t str],
+    number: usize,
+    is_at_the_end: bool,
+) -> Option<(usize, &'t str)> {
     let last = lines.get(number - 1).map_or("", |line| line.trim());
     let begins = |line: &&'t str| {
         let (key, value) = line.split_once('=')?;
         value.trim_start().starts_with('[').then(|| key.trim())
     };
     let is_element = last.starts_with(['"', '\'']) || last.starts_with(|c: char| c.is_ascii_digit());
-    if is_element {
+    if is_element && !is_at_the_end {
         return None;
     }
     let mut depth = 0;

@@ -60,7 +60,7 @@ fn wrong_authority_is_exit_2_before_any_load() {
     for scheme in ["nts", "ke", "mix"] {
         let arguments = under_nts(scheme, server.ke, &other, &[]);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        refused(2, &arguments, &["key exchange", "certificate: BadSignature"]);
+        refused(2, &arguments, &["key exchange", "certificate: its signature does not match"]);
     }
     assert_eq!(server.metric("nts_ke_connections_accepted_total"), 3.0);
     let arguments = under_nts("ke", server.ke, &lab, &["--server-name", "other.test"]);
