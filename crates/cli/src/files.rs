@@ -58,7 +58,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// Opens the file that `option` names; `-` is standard output.
-    pub(crate) fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
+    fn open(option: &'static str, path: &Path) -> Result<Self, Failure> {
         let mut stop: Option<Arc<OnceLock<Exit>>> = None;
         let waiting = || {
             let stop = stop.get_or_insert_with(|| {
@@ -151,11 +151,28 @@ fn id_of(path: &Path) -> Option<FileId> {
     }
 }
 
+/// Leaves standard output to the output that is named as `-`, so that it holds exactly that file. Refuses a second use
+/// of it: another output, or `--json`.
+fn claim_standard_output(named: &[(&'static str, &Path)]) -> Result<(), Failure> {
+    let mut claims = named.iter().filter(|(_, path)| *path == Path::new(STANDARD)).map(|(option, _)| option);
+    let Some(option) = claims.next() else { return Ok(()) };
+    let second = claims.next().map(|other| format!("{other} {STANDARD}"));
+    if let Some(other) = second.or_else(|| output::is_json().then(|| "--json".to_owned())) {
+        return Err(Exit::Usage.because(format!(
+            "{option} {STANDARD} and {other}: standard output takes one result; name a file for {option}"
+        )));
+    }
+    output::leave_standard_output();
+    Ok(())
+}
+
 /// Opens what options name, and refuses two outputs, or an output and an input on the command line, that are one
-/// regular file: one would destroy the other.
+/// regular file, or both standard output: one would destroy the other.
 pub(crate) fn outputs<'p>(
     named: impl IntoIterator<Item = (&'static str, &'p Path)>,
 ) -> Result<Vec<Output>, Failure> {
+    let named: Vec<_> = named.into_iter().collect();
+    claim_standard_output(&named)?;
     let inputs = NAMED.get().into_iter().flatten().filter(|named| !named.is_output);
     let mut known: Vec<(String, FileId)> =
         inputs.filter_map(|named| Some((describe(named), id_of(&named.path)?))).collect();

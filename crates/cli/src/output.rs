@@ -1,4 +1,5 @@
-//! What is printed where: results on standard output, everything else on standard error.
+//! What is printed where: results on standard output, unless that is a file that an option names, and everything else
+//! on standard error.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -18,6 +19,9 @@ static BARS: LazyLock<MultiProgress> = LazyLock::new(|| MultiProgress::with_draw
 /// Whether a result was printed.
 static HAS_RESULT: AtomicBool = AtomicBool::new(false);
 
+/// Whether standard output is a file that an option named as `-`.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
 /// Why standard output could not be written.
 static LOST: OnceLock<String> = OnceLock::new();
 
@@ -31,10 +35,19 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Leaves standard output to a file that an option named as `-`: results go to standard error from now on.
+pub(crate) fn leave_standard_output() {
+    IS_TAKEN.store(true, Ordering::Relaxed);
+}
+
 /// Prints a result. What could not be written is kept for [`lost`].
 pub(crate) fn result(text: &str) {
     HAS_RESULT.store(true, Ordering::Relaxed);
     BARS.suspend(|| {
+        if IS_TAKEN.load(Ordering::Relaxed) {
+            let _ = std::io::stderr().write_all(printable(text).as_bytes());
+            return;
+        }
         let mut out = std::io::stdout().lock();
         note(out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()));
     });
@@ -66,11 +79,15 @@ pub(crate) fn json(result: &impl Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether the command line has `--json`, even one that is wrong.
+pub(crate) fn is_json() -> bool {
+    std::env::args_os().skip(1).take_while(|arg| arg != "--").any(|arg| arg == "--json")
+}
+
 /// Prints a failure as an object if the command line has `--json` and no result was printed: `--json` prints an object
 /// whatever happens, even where the command line itself is wrong.
 pub(crate) fn failure_object(exit: Exit, message: &str) {
-    let mut args = std::env::args_os().skip(1).take_while(|arg| arg != "--");
-    if HAS_RESULT.load(Ordering::Relaxed) || args.all(|arg| arg != "--json") {
+    if HAS_RESULT.load(Ordering::Relaxed) || !is_json() {
         return;
     }
     let object = serde_json::json!({ "exit": exit as u8, "error": message });

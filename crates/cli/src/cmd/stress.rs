@@ -11,8 +11,7 @@ use authentick_report::load::StressReport;
 use super::load::{Proof, find, stop_on_signals, verdict};
 use crate::args::Stress;
 use crate::exit::{Exit, Failure};
-use crate::files::Output;
-use crate::output;
+use crate::{files, output};
 
 /// Ports that requests come from.
 const CLIENT_COUNT: u32 = 64;
@@ -20,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
     // First of all, as a report that cannot be written would waste the run.
-    let mut file = Output::open("REPORT", &arguments.report)?;
+    let file = files::output("REPORT", Some(&arguments.report))?;
     let (permission, force) = (&arguments.permission, arguments.force_first);
     let target = find(Scheme::Plain, &arguments.host, Proof::Presence, permission, TIMEOUT, force)?;
     let _ = authentick_net::descriptors::raise_limit();
@@ -49,7 +48,7 @@ pub(crate) fn run(arguments: &Stress) -> Result<Exit, Failure> {
         step,
         seconds: &seconds,
     };
-    let written = file.write(&report.text());
+    let written = file.map_or(Ok(()), |mut file| file.write(&report.text()));
     output::json_or_text(arguments.json, &report, || report.lines())?;
     written?;
     verdict(&arguments.host, Ending::of_steps(std::slice::from_ref(step)))

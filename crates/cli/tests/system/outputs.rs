@@ -211,6 +211,9 @@ fn standard_output_by_name_is_a_file_a_pipe_or_a_terminal() {
     let servers = Servers::start();
     for writer in writers(&servers).iter().filter(|writer| writer.state_count > 1) {
         for name in ["/dev/stdout", "/proc/self/fd/1", "-"] {
+            if name == "-" && writer.words.len() > 1 {
+                continue;
+            }
             let folder = tempfile::tempdir().unwrap();
             let mut command = writer.command.clone();
             for index in 0..writer.words.len() {

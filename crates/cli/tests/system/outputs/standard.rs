@@ -1,11 +1,14 @@
 //! Results and standard streams: a stream that leads to a file that is named too, a reader that leaves, a wait that a
 //! signal ends.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Output};
 
-use super::RECORD;
-use crate::lab::{authentick, program, refused, text};
+use authentick_lab::servers::{NtpServer, Policy};
+
+use super::{RECORD, Servers, writers};
+use crate::lab::{authentick, has_measured, program, refused, text};
 
 #[test]
 fn standard_stream_in_a_named_file_is_refused() {
@@ -66,7 +69,10 @@ fn reader_of_a_named_output_that_left_is_silent() {
         let script = format!("$A report {} --html {name} | true; exit ${{PIPESTATUS[0]}}", record.display());
         let mut command = Command::new("bash");
         let output = command.args(["-c", &script]).env("A", program().path()).output().unwrap();
-        assert_eq!((output.status.code(), text(&output).as_str()), (Some(0), ""), "{name}");
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output));
+        // With `-`, the text of the command is on standard error, and nothing else.
+        let is_silent = text(&output).is_empty();
+        assert!(is_silent || name == "-" && text(&output).ends_with("report: -\n"), "{}", text(&output));
     }
     // The reader of another pipe is missed.
     let script = format!(
@@ -106,6 +112,69 @@ fn names_that_were_made_are_removed_when_nothing_is_written() {
     let made = folder.path().join("made.html");
     let output = authentick(["report", "/nonexistent", "--html", made.to_str().unwrap()]);
     assert!(output.status.code() == Some(78) && !made.exists(), "{}", text(&output));
+}
+
+#[test]
+fn standard_output_named_as_output_is_that_file_alone() {
+    let servers = Servers::start();
+    for writer in writers(&servers).iter().filter(|writer| writer.state_count > 1) {
+        for (chosen, word) in writer.words.iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            let mut command = writer.command.clone();
+            for index in 0..writer.words.len() {
+                let name = if index == chosen { "-".to_owned() } else { format!("o{index}") };
+                command = command.replace(&format!("{{{index}}}"), &name);
+            }
+            let run = |command: &str| {
+                let mut child = Command::new(program().path());
+                child.args(command.split(' ')).current_dir(folder.path()).output().unwrap()
+            };
+            let output = run(&command);
+            assert!(has_measured(&output), "{command}: {}", text(&output));
+            let out = String::from_utf8(output.stdout).unwrap();
+            let is_whole = match *word {
+                "\"format\"" => serde_json::from_str::<serde_json::Value>(&out).is_ok(),
+                "<html" => out.starts_with("<!") && out.trim_end().ends_with("</html>"),
+                "<svg" => out.starts_with("<svg") && out.trim_end().ends_with("</svg>"),
+                "NTP" => out.starts_with("Server: "),
+                // CSV, whose quoted fields have commas of their own.
+                _ => {
+                    let unquoted =
+                        |line: &str| line.split('"').step_by(2).map(|part| part.matches(',').count()).sum();
+                    let commas: BTreeSet<usize> = out.lines().map(unquoted).collect();
+                    commas.len() == 1 && out.contains(word)
+                }
+            };
+            assert!(is_whole, "{command}: {out}");
+            // A diagram comes without text.
+            assert!(*word == "<svg" || !output.stderr.is_empty(), "{command}: its text is lost");
+        }
+    }
+}
+
+#[test]
+fn standard_output_claimed_twice_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = NtpServer::on_loopback(Policy::good());
+    let target = server.address();
+    for (command, parts) in [
+        (format!("load plain {target} --csv o --record - --html -"), ["--record - and --html -", "--record"]),
+        (format!("load plain {target} --csv - --html -"), ["--csv - and --html -", "--csv"]),
+        (format!("load plain {target} --json --record -"), ["--record - and --json", "--record"]),
+        (format!("load plain {target} --html - --json"), ["--html - and --json", "--html"]),
+        (format!("stress {target} 50 0.2 - --json"), ["REPORT - and --json", "REPORT"]),
+        ("bench mac --quick --json --html -".to_owned(), ["--html - and --json", "--html"]),
+    ] {
+        let mut child = Command::new(program().path());
+        let output = child.args(command.split(' ')).current_dir(folder.path()).output().unwrap();
+        let remedy = format!("standard output takes one result; name a file for {}", parts[1]);
+        refused(&output, 64, &[parts[0], &remedy]);
+        let object = serde_json::from_slice::<serde_json::Value>(&output.stdout);
+        let has_json = command.contains("--json");
+        assert!(object.is_ok() == has_json && (has_json || output.stdout.is_empty()), "{output:?}");
+        assert!(!folder.path().join("o").exists(), "{command}: nothing is made");
+    }
+    assert_eq!(server.counts().received, 0, "nothing was sent");
 }
 
 fn refused_by_code(output: &Output, code: i32, words: &str) {
