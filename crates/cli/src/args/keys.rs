@@ -8,7 +8,7 @@ use authentick_daemon::symmetric::types::{self, Type};
 use clap::{Args, Subcommand};
 
 use super::trust::NtsClient;
-use super::values::seconds;
+use super::values::timeout;
 use super::{KeysFormat, Permit};
 
 #[derive(Args, Debug)]
@@ -144,7 +144,7 @@ pub(crate) struct Drill {
     #[arg(long = "for", value_name = "DURATION", default_value = "10m", value_parser = humantime::parse_duration)]
     pub(crate) patience: Duration,
     /// How long a key exchange, and each request, waits for its answer
-    #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "5", value_parser = timeout)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) permission: Permit,

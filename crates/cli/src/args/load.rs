@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 pub(crate) use self::agent::{Agent, Coordination};
 use super::trust::NtsClient;
-use super::values::{OutputPath, number, seconds, step_seconds};
+use super::values::{OutputPath, number, step_seconds, timeout};
 use super::{AntpLoad, Permit, SharedKeyArguments};
 
 #[derive(Args, Debug)]
@@ -173,7 +173,7 @@ pub(crate) struct LoadArguments {
     #[arg(long)]
     pub(crate) unpinned: bool,
     /// Seconds that a request waits for its answer
-    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "1", value_parser = timeout)]
     pub(crate) timeout: Duration,
     /// Background load in requests a second, from further clients, which are not measured
     #[arg(long, value_name = "RATE", value_parser = rates::rate)]
@@ -249,7 +249,7 @@ pub(crate) struct NtsLoad {
     #[command(flatten)]
     pub(crate) client: NtsClient,
     /// Seconds that a key exchange may take
-    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "10", value_parser = timeout)]
     pub(crate) ke_timeout: Duration,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::trust::NtsClient;
-use super::values::seconds;
+use super::values::{seconds, timeout};
 use super::{AllowedTypes, AntpQuery, KeysFormat, Permit};
 
 /// How a server is to prove who it is.
@@ -55,7 +55,7 @@ pub(crate) struct Query {
     #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
     pub(crate) interval: Duration,
     /// Seconds to wait for the key exchange, and for each answer
-    #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
+    #[arg(long, value_name = "S", default_value = "5", value_parser = timeout)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) permission: Permit,

@@ -57,6 +57,12 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     number(text, 0.0..=86_400.0, "no number of seconds from 0 to 86400").map(Duration::from_secs_f64)
 }
 
+/// How long something waits: a response that is given no time cannot come.
+pub(super) fn timeout(text: &str) -> Result<Duration, String> {
+    let expected = "expected a number of seconds above 0, up to 86400";
+    seconds(text).ok().filter(|span| !span.is_zero()).ok_or_else(|| expected.to_owned())
+}
+
 pub(super) fn step_seconds(text: &str) -> Result<Duration, String> {
     number(text, 0.01..=3600.0, "no number of seconds from 0.01 to 3600").map(Duration::from_secs_f64)
 }
@@ -69,5 +75,9 @@ mod tests {
     fn values_out_of_range_are_refused() {
         assert!(aead("15").is_ok() && aead("31").is_err() && aead("x").is_err());
         assert!(seconds("0.5").is_ok() && seconds("-1").is_err() && seconds("nan").is_err());
+        assert!(seconds("0").is_ok() && timeout("0.5").is_ok());
+        for text in ["0", "-0", "0.0", "1e-12", "-1", "nan", "86401", ""] {
+            assert!(timeout(text).is_err_and(|message| message.contains("above 0")), "{text}");
+        }
     }
 }
