@@ -86,22 +86,6 @@ pub(crate) struct AntpQuery {
     pub(crate) forget_antp: bool,
 }
 
-impl AntpQuery {
-    /// The first option that only means something with ANTP, if there is one.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        let options = [
-            ("--kem", !self.kem.is_empty()),
-            ("--separate-tag", self.separate_tag),
-            ("--round-trip-max", self.round_trip_max.is_some()),
-            ("--pin", self.pin.is_some()),
-            ("--validate-at", self.validate_at.is_some()),
-            ("--tentative", !self.tentative.is_empty()),
-            ("--ocsp", self.ocsp.is_some()),
-        ];
-        options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
-    }
-}
-
 fn round_trip(text: &str) -> Result<Duration, String> {
     match seconds(text) {
         Ok(span) if !span.is_zero() && span <= Duration::from_secs(60) => Ok(span),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use authentick_report::study::field::Name;
 use clap::{Arg, ArgMatches, Command, CommandFactory, Error, FromArgMatches};
 
-use super::{Arguments, OutputPath};
+use super::{Arguments, OutputPath, query};
 
 /// A path on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,11 @@ pub(crate) struct NamedPath {
 /// If it is not understood, or asks for help or for the version.
 pub(crate) fn parse() -> Result<(Arguments, Vec<NamedPath>), Error> {
     let matches = Arguments::command().try_get_matches()?;
+    if let Some((name @ "query", matches)) = matches.subcommand()
+        && let Some(command) = Arguments::command().find_subcommand(name)
+    {
+        query::check_scheme(command, matches)?;
+    }
     let arguments =
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut Arguments::command()))?;
     let mut found = Vec::new();

@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Command, Error, ValueEnum};
 
+use self::Authentication::{Antp, Mac, Nts};
+use super::paths::label;
 use super::trust::NtsClient;
 use super::values::{seconds, timeout};
-use super::{AllowedTypes, AntpQuery, KeysFormat, Permit};
+use super::{AllowedTypes, AntpQuery, KeysFormat, Permit, name_of};
 
 /// How a server is to prove who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,4 +66,33 @@ pub(crate) struct Query {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The options that mean something only under certain schemes, by id.
+pub(super) const OF_SCHEMES: &[(&[Authentication], &[&str])] = &[
+    (&[Nts, Antp], &["ca", "server_name"]),
+    (&[Nts], &["ke_port", "aead"]),
+    (&[Mac], &["keys", "key_id", "keys_format", "allow_legacy", "allow_experimental"]),
+    (&[Antp], &["kem", "separate_tag", "round_trip_max", "pin", "validate_at", "tentative", "ocsp"]),
+];
+
+/// Refuses an option that has no effect under the chosen scheme: its user may think that something was verified.
+///
+/// # Errors
+/// If there is one: its name, and the schemes that it is for.
+pub(super) fn check_scheme(command: &Command, matches: &ArgMatches) -> Result<(), Error> {
+    let Some(scheme) = matches.get_one::<Authentication>("auth") else { return Ok(()) };
+    for (schemes, ids) in OF_SCHEMES.iter().filter(|(schemes, _)| !schemes.contains(scheme)) {
+        let is_wrong = |option: &&Arg| {
+            let id = option.get_id().as_str();
+            ids.contains(&id) && matches.value_source(id) == Some(ValueSource::CommandLine)
+        };
+        if let Some(option) = command.get_arguments().find(is_wrong).map(label) {
+            let (schemes, scheme) = (schemes.iter().map(name_of).collect::<Vec<_>>(), name_of(scheme));
+            let problem =
+                format!("{option} is for --auth {}, and has no effect with {scheme}\n", schemes.join(" or "));
+            return Err(Error::raw(ErrorKind::ArgumentConflict, problem).with_cmd(command));
+        }
+    }
+    Ok(())
 }

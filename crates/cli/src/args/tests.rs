@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory, Parser};
 
-use super::{Arguments, paths};
+use super::{Arguments, paths, query};
 
 #[test]
 fn arguments_are_consistent() {
@@ -70,6 +70,52 @@ fn every_output_of_the_command_line_is_in_the_table() {
 #[test]
 fn values_out_of_range_are_refused() {
     assert!(Arguments::try_parse_from(["authentick", "query", "host", "--count", "0"]).is_err());
+}
+
+/// Options of `query` that have an effect under every scheme.
+const OF_EVERY_SCHEME: &[&str] = &[
+    "server",
+    "auth",
+    "state_directory",
+    "forget_antp",
+    "count",
+    "interval",
+    "timeout",
+    "permit",
+    "allow_list",
+    "json",
+];
+
+#[test]
+fn query_option_without_effect_is_refused() {
+    let command = Arguments::command();
+    let command = command.find_subcommand("query").unwrap();
+    let mut known: Vec<&str> = query::OF_SCHEMES.iter().flat_map(|(_, ids)| *ids).copied().collect();
+    known.extend(OF_EVERY_SCHEME);
+    let all: BTreeSet<_> = command.get_arguments().map(|argument| argument.get_id().as_str()).collect();
+    assert_eq!(all, known.into_iter().collect());
+    let check = |line: &str| {
+        let matches = command.clone().try_get_matches_from(format!("query host {line}").split(' ')).unwrap();
+        query::check_scheme(command, &matches).map_err(|error| error.to_string())
+    };
+    for line in ["--ke-port 1 --aead 15 --ca f", "--auth antp --server-name n --ca f", "--auth antp --pin f"]
+    {
+        assert_eq!(check(line), Ok(()));
+    }
+    for (line, message) in [
+        ("--auth plain --ca f", "--ca is for --auth nts or antp, and has no effect with plain"),
+        ("--auth plain --server-name n", "--server-name is for --auth nts or antp"),
+        ("--auth plain --ke-port 4460", "--ke-port is for --auth nts"),
+        ("--auth plain --aead 30", "--aead is for --auth nts"),
+        ("--auth plain --pin f", "--pin is for --auth antp"),
+        ("--auth plain --keys-format chrony", "--keys-format is for --auth mac"),
+        ("--auth mac --keys f --key-id 1 --ca f", "--ca is for --auth nts or antp"),
+        ("--auth antp --ke-port 1", "--ke-port is for --auth nts"),
+        ("--allow-legacy", "--allow-legacy is for --auth mac"),
+    ] {
+        let refusal = check(line).unwrap_err();
+        assert!(refusal.contains(message), "{line}: {refusal}");
+    }
 }
 
 /// README first, then the pages of the manual.

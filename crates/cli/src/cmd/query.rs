@@ -14,7 +14,6 @@ use authentick_client::{Client, HostPort, INTERVAL_MIN, Learnt, NTP_PORT, Remark
 use authentick_crypto::Entropy;
 use authentick_load::{NotAllowed, Permission};
 use authentick_net::addresses::Addresses;
-use authentick_proto::symmetric::Allowed;
 use authentick_wire::header::ReferenceId;
 
 use self::report::{Report, nanos, one_line};
@@ -42,7 +41,7 @@ struct Series {
 
 impl Series {
     fn new(arguments: &Query) -> Self {
-        let report = Report::new(&arguments.server, arguments.auth);
+        let report = Report::new(&arguments.server, arguments.auth, arguments.count);
         let report = Arc::new(Mutex::new(Some(report)));
         Series { report, count: arguments.count, is_json: arguments.json }
     }
@@ -59,7 +58,8 @@ impl Series {
         let series = self.clone();
         interrupt::on_signal(move |_| {
             // Nothing is left to print: the command is about to end.
-            let report = series.take()?;
+            let mut report = series.take()?;
+            report.interrupt();
             let ended = match report.has_exchanges() {
                 true => Ok(Exit::Done),
                 false => Err(Exit::Silence.because("interrupted before a response came")),
@@ -110,7 +110,6 @@ fn ask(arguments: &Query, series: &Series) -> Result<Exit, Failure> {
     series.note(|report| report.server.clone_from(&server.host));
     let permission = arguments.permission.permission()?;
     let mut entropy = Entropy::from_system()?;
-    check_antp_options(arguments)?;
     forget(arguments, server)?;
     let (mut client, addresses) = client(arguments, server, series)?;
     let is_slowed = is_slowed(arguments, server, &addresses, &permission)?;
@@ -257,36 +256,14 @@ fn client(
     Ok((client, addresses))
 }
 
-/// The key that the arguments name. An option that would do nothing is refused.
+/// The key that the arguments name, under `--auth mac`.
 fn key_name(arguments: &Query) -> Result<Option<KeyName<'_>>, Failure> {
     match (arguments.auth, &arguments.keys, arguments.key_id) {
         (Authentication::Mac, Some(file), Some(id)) => {
             let allowed = arguments.allowed.into();
             Ok(Some(KeyName { file, id, format: arguments.keys_format, allowed }))
         }
-        (Authentication::Mac, ..) => {
-            Err(Exit::Usage.because("--auth mac needs a key: --keys FILE --key-id N"))
-        }
-        (Authentication::Nts | Authentication::Antp | Authentication::Plain, None, None) => {
-            match Allowed::from(arguments.allowed) == Allowed::default() {
-                true => Ok(None),
-                false => {
-                    Err(Exit::Usage.because("--allow-legacy and --allow-experimental are for --auth mac"))
-                }
-            }
-        }
-        (Authentication::Nts | Authentication::Antp | Authentication::Plain, ..) => {
-            Err(Exit::Usage.because("--keys and --key-id are for --auth mac"))
-        }
-    }
-}
-
-/// Refuses options of ANTP with another scheme.
-fn check_antp_options(arguments: &Query) -> Result<(), Failure> {
-    match arguments.antp.given() {
-        Some(option) if arguments.auth != Authentication::Antp => {
-            Err(Exit::Usage.because(format!("{option} is for --auth antp")))
-        }
-        _ => Ok(()),
+        (Authentication::Mac, ..) => Err(Exit::Usage.because("--auth mac needs --keys FILE and --key-id N")),
+        (Authentication::Nts | Authentication::Antp | Authentication::Plain, ..) => Ok(None),
     }
 }

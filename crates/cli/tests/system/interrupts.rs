@@ -40,11 +40,14 @@ fn interrupted_query_prints_its_summary() {
             let output = interrupted(name, &words, folder.path(), several);
             assert_eq!(output.status.code(), Some(0), "{}", text(&output));
             if json.is_empty() {
-                assert!(text(&output).contains("exchanges with 127.0.0.1, median"), "{}", text(&output));
+                for part in [" of 1000 exchanges with 127.0.0.1, median", ", interrupted after "] {
+                    assert!(text(&output).contains(part), "{part:?} is not in {}", text(&output));
+                }
                 continue;
             }
             let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
             assert!(object["exchanges"].as_array().unwrap().len() >= 4, "{object}");
+            assert_eq!((&object["interrupted"], &object["count_wanted"]), (&true.into(), &1000.into()));
         }
     }
 }

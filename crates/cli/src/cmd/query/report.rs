@@ -24,6 +24,10 @@ pub(super) struct Report {
     scheme: String,
     authentication: Option<Vouched>,
     pub(super) timing: TimeSpent,
+    /// How many exchanges were asked for.
+    count_wanted: u32,
+    /// Whether a signal ended the series before that.
+    interrupted: bool,
     exchanges: Vec<Shown>,
     pub(super) failures: Vec<String>,
     pub(super) exit: u8,
@@ -296,13 +300,15 @@ pub(super) fn one_line(answer: &Answer) -> String {
 }
 
 impl Report {
-    pub(super) fn new(server: &str, authentication: Authentication) -> Self {
+    pub(super) fn new(server: &str, authentication: Authentication, count_wanted: u32) -> Self {
         Report {
             server: server.to_owned(),
             address: None,
             scheme: name_of(&authentication),
             authentication: None,
             timing: TimeSpent::default(),
+            count_wanted,
+            interrupted: false,
             exchanges: Vec::new(),
             failures: Vec::new(),
             exit: 0,
@@ -325,6 +331,15 @@ impl Report {
             encapsulation_ns: times.encapsulation.map(nanos),
             key_exchange_ns: times.key_exchange.map(nanos),
         };
+    }
+
+    /// Notes that a signal ends the series here, unless all its exchanges were made.
+    pub(super) fn interrupt(&mut self) {
+        self.interrupted = self.made_count() < self.count_wanted as usize;
+    }
+
+    fn made_count(&self) -> usize {
+        self.exchanges.len() + self.failures.len()
     }
 
     pub(super) fn has_exchanges(&self) -> bool {
@@ -391,7 +406,11 @@ impl Report {
 
     /// The result of several exchanges, for people.
     pub(super) fn summary(&self) -> String {
-        let (done, all) = (self.exchanges.len(), self.exchanges.len() + self.failures.len());
+        let done = self.exchanges.len();
+        let (all, interrupted) = match self.interrupted {
+            true => (self.count_wanted as usize, format!(", interrupted after {}", self.made_count())),
+            false => (self.made_count(), String::new()),
+        };
         let possible: Vec<&Shown> = self.exchanges.iter().filter(|shown| shown.delay_ns >= 0).collect();
         let median = |value: &dyn Fn(&Shown) -> i64| {
             let mut values: Vec<i64> = possible.iter().map(|shown| value(shown)).collect();
@@ -407,6 +426,6 @@ impl Report {
             0 => String::new(),
             count => format!(", {count} with a negative delay (in no median)"),
         };
-        format!("{done} of {all} exchanges with {}{medians}{negative}\n", self.server)
+        format!("{done} of {all} exchanges with {}{medians}{negative}{interrupted}\n", self.server)
     }
 }
