@@ -6,7 +6,7 @@ use std::iter;
 use std::path::Path;
 
 use authentick_crypto::kdf::sha256;
-use authentick_ke::tls::{Identity, IdentityError};
+use authentick_ke::tls::{Identity, IdentityError, PemContents, private_key};
 use authentick_net::privilege;
 use zeroize::Zeroizing;
 
@@ -118,7 +118,7 @@ pub(crate) fn sources<'a>(config: &'a Config, pair: &'a CertificatePair) -> [Pem
 /// The file with both, if they are handed over.
 fn handed_over<'a>(config: &'a Config, pair: &'a CertificatePair) -> Option<PemFile<'a>> {
     let path = pair.handed_over.as_deref()?;
-    Some(PemFile { config, key: "nts.hand-over".to_owned(), path, is_handed_over: true })
+    Some(PemFile { config, key: "nts.hand-over".to_owned(), path, holds: Holds::Both })
 }
 
 /// The file with the certificate that the server reads.
@@ -152,24 +152,29 @@ pub(crate) fn let_read(user: &str, path: &dyn fmt::Display) -> String {
     )
 }
 
+/// What a file is named for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    Chain,
+    PrivateKey,
+    /// It is handed over.
+    Both,
+}
+
 /// A file with certificates or a key that the configuration names.
 pub(crate) struct PemFile<'a> {
     config: &'a Config,
     /// The key that names it, with its table.
     pub(crate) key: String,
     pub(crate) path: &'a Path,
-    is_handed_over: bool,
+    holds: Holds,
 }
 
 impl<'a> PemFile<'a> {
     /// The files of a table: the certificate chain, and the private key.
     pub(crate) fn pair(config: &'a Config, table: &str, chain: &'a Path, key: &'a Path) -> [Self; 2] {
-        [("certificate-chain", chain), ("private-key", key)].map(|(name, path)| PemFile {
-            config,
-            key: format!("{table}.{name}"),
-            path,
-            is_handed_over: false,
-        })
+        [("certificate-chain", chain, Holds::Chain), ("private-key", key, Holds::PrivateKey)]
+            .map(|(name, path, holds)| PemFile { config, key: format!("{table}.{name}"), path, holds })
     }
 
     /// A mistake in the file, or in what it is named for.
@@ -177,10 +182,30 @@ impl<'a> PemFile<'a> {
         self.config.wrong(&self.key, self.path.display(), problem, remedy)
     }
 
+    /// The mistake of a file that has the other half of a pair, or that is named for a key and certainly has none.
+    fn misplaced(&self, pem: &[u8]) -> Option<ConfigError> {
+        let PemContents { has_certificate, has_private_key } = PemContents::of(pem)?;
+        let remedy = |wanted: &str| {
+            format!("name the file with the {wanted}: the two files are swapped, or one is named twice")
+        };
+        match (self.holds, has_certificate, has_private_key) {
+            (Holds::PrivateKey, true, false) => {
+                Some(self.wrong("it has a certificate and no private key", remedy("private key")))
+            }
+            (Holds::Chain, false, true) => {
+                Some(self.wrong("it has a private key and no certificate", remedy("certificates")))
+            }
+            (Holds::PrivateKey, false, false) => {
+                private_key(pem).err().map(|defect| self.wrong(&defect, &defect.remedy))
+            }
+            _ => None,
+        }
+    }
+
     /// The octets.
     ///
     /// # Errors
-    /// If the file cannot be read, or is open to others than `secrecy` allows.
+    /// If the file has the other half of a pair, if it cannot be read, or is open to others than `secrecy` allows.
     pub(crate) fn read(&self, secrecy: Secrecy) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
         self.read_of(secrecy, None)
     }
@@ -194,10 +219,18 @@ impl<'a> PemFile<'a> {
             Some(owner) => guarded::read_of(self.path, secrecy, PEM_SIZE_MAX, owner),
             None => guarded::read(self.path, secrecy, PEM_SIZE_MAX).map(Some),
         };
+        let is_handed_over = self.holds == Holds::Both;
         let octets = octets.map_err(|error| {
+            // The mode of what is not a key is not the mistake.
+            if let Unreadable::Mode(_) = &error
+                && let Ok(pem) = guarded::read(self.path, Secrecy::Public, PEM_SIZE_MAX)
+                && let Some(wrong) = self.misplaced(&pem)
+            {
+                return wrong;
+            }
             let (path, problem) = (self.path.display(), format!("cannot read: {error}"));
             let wrong = match &error {
-                _ if error.is_missing() && self.is_handed_over => {
+                _ if error.is_missing() && is_handed_over => {
                     self.wrong("there is no such file: the hand-over has not run yet", HAND_OVER_AGAIN)
                 }
                 Unreadable::Mode(_) => {
@@ -205,7 +238,7 @@ impl<'a> PemFile<'a> {
                     let remedy = guarded::close(self.path, &format!("chmod 640 {path}"));
                     self.wrong(&error, format!("{remedy}; {others}"))
                 }
-                Unreadable::Io(_) if self.is_handed_over && error.is_permission() => {
+                Unreadable::Io(_) if is_handed_over && error.is_permission() => {
                     let user = privilege::acting_user();
                     let group = "the directory's group is that of the hand-over's files";
                     self.wrong(problem, format!("{HAND_OVER_AGAIN}, with server.user = \"{user}\"; {group}"))
@@ -217,9 +250,10 @@ impl<'a> PemFile<'a> {
             };
             wrong.of_rights(error.is_permission()).of_passing(error.may_pass())
         })?;
-        octets.ok_or_else(|| {
+        let octets = octets.ok_or_else(|| {
             let problem = "it belongs to another user than the directory or link that leads to it";
             self.wrong(problem, "keep it in a directory of root's, or of its owner's alone")
-        })
+        })?;
+        self.misplaced(&octets).map_or(Ok(octets), Err)
     }
 }

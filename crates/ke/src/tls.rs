@@ -28,7 +28,7 @@ pub use self::identity::{Identity, IdentityError, server_config, server_config_b
 pub use self::one_pem::one_pem;
 #[cfg(feature = "client")]
 pub use self::path::{BadPath, Issuer, Link, PathVerifier};
-pub use self::pem::{Defect, Pinned, certificates, pinned, to_pem};
+pub use self::pem::{Defect, PemContents, Pinned, certificates, pinned, to_pem};
 pub use self::private_key::private_key;
 #[cfg(feature = "client")]
 pub use self::roots::{Roots, client_config};

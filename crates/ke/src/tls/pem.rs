@@ -108,6 +108,30 @@ pub fn pinned(pem: &[u8]) -> Result<Pinned, Defect> {
     }
 }
 
+/// Presence of certificates and private keys in a PEM text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PemContents {
+    /// A certificate, in any form.
+    pub has_certificate: bool,
+    /// A private key, of any kind, encrypted or not.
+    pub has_private_key: bool,
+}
+
+impl PemContents {
+    /// The contents of a text; `None` if a block is broken, or there is none.
+    #[must_use]
+    pub fn of(pem: &[u8]) -> Option<Self> {
+        let blocks =
+            Blocks::of(pem).collect::<Result<Vec<_>, _>>().ok().filter(|blocks| !blocks.is_empty())?;
+        let is_certificate =
+            |block: &Block<'_>| matches!(kind(block.label), Kind::Certificate | Kind::OtherForm(_));
+        Some(PemContents {
+            has_certificate: blocks.iter().any(is_certificate),
+            has_private_key: blocks.iter().any(|block| block.label.ends_with(b"PRIVATE KEY")),
+        })
+    }
+}
+
 /// Certificates as a PEM text without anything else.
 #[must_use]
 pub fn to_pem(certificates: &[CertificateDer<'_>]) -> String {
