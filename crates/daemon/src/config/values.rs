@@ -192,6 +192,14 @@ pub(super) fn describe_duration(duration: Duration) -> String {
     if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
 }
 
+/// The address and port that an IPv6 address without brackets may be meant as: `::1:123`, but not `::1`.
+pub(super) fn unbracketed(text: &str) -> Option<SocketAddr> {
+    let (head, digits) = text.rsplit_once(':')?;
+    let port: u16 = digits.parse().ok().filter(|port| *port != 0)?;
+    let head = if head == ":" && port > 1 { "::" } else { head };
+    Some((head.parse::<Ipv6Addr>().ok()?, port).into())
+}
+
 /// What is wrong with a text that is not an address and a port, and the remedy. A wildcard is proposed for what all
 /// clients may reach, and loopback for metrics and probes.
 pub(super) fn address_mistake(key: &str, text: &str) -> (String, String) {
@@ -208,6 +216,13 @@ pub(super) fn address_mistake(key: &str, text: &str) -> (String, String) {
     let bare = |text: &str| text.trim_matches(['[', ']']).parse::<IpAddr>();
     if let Ok(address) = text.trim().parse() {
         return ("an address with white space around it".to_owned(), write(address));
+    }
+    if let Ok(ip) = text.parse::<Ipv6Addr>()
+        && let Some(address) = unbracketed(text)
+    {
+        let whole = write((ip, here.port()).into());
+        let remedy = format!("{} (or, if {ip} is the address, {whole})", write(address));
+        return ("an IPv6 address needs brackets".to_owned(), remedy);
     }
     if let Ok(ip) = bare(text) {
         return ("the port is missing".to_owned(), write((ip, here.port()).into()));
