@@ -135,10 +135,6 @@ pub(crate) fn check(reference: &Reference, addresses: Option<ServerAddresses>, e
         verdict = watcher.assess();
     }
     watcher.log_change(verdict);
-    // What a clock is served as once it is synchronised is known before.
-    if let (Err(_), Reference::Kernel { stratum, .. }) = (verdict, reference) {
-        distant(*stratum, reference).iter().for_each(|warning| log::warn!("{warning}"));
-    }
 }
 
 /// Keeps track of what vouches for the time.
@@ -301,12 +297,20 @@ impl Watcher {
             }
             (Ok(_), None, Reference::Kernel { .. }) | (Ok(_), _, Reference::Asserted { .. }) => {}
         }
-        if let Ok(snapshot) = verdict
-            && let Some(warning) = distant(snapshot.stratum, &self.reference)
-        {
-            log::warn!("{warning}");
-        }
+        newly_distant(&self.reference, before.is_none(), verdict.ok().map(|snapshot| snapshot.stratum))
+            .iter()
+            .for_each(|warning| log::warn!("{warning}"));
     }
+}
+
+/// The warning of a distant stratum at the first look, or at a later one; `stratum` is that of a synchronised clock.
+fn newly_distant(reference: &Reference, is_first: bool, stratum: Option<u8>) -> Option<Warning> {
+    let stratum = match reference {
+        // Known before the clock is synchronised, and always the same.
+        Reference::Kernel { stratum, .. } => is_first.then_some(*stratum),
+        Reference::Upstream(_) | Reference::Asserted { .. } => stratum,
+    };
+    distant(stratum?, reference)
 }
 
 //= rfc5905#7.3-6
@@ -421,5 +425,21 @@ mod tests {
         );
         assert!(distant(8, &Reference::Upstream("a:1".parse().unwrap())).is_some());
         assert_eq!(distant(7, &Reference::KERNEL), None);
+    }
+
+    #[test]
+    fn distant_kernel_is_warned_of_once_and_unsynchronised_too() {
+        let upstream = Reference::Upstream("127.0.0.1:1".parse().unwrap());
+        for (reference, is_first, stratum, is_warned) in [
+            (&Reference::KERNEL, true, None, true),
+            (&Reference::KERNEL, true, Some(10), true),
+            (&Reference::KERNEL, false, Some(10), false),
+            (&upstream, true, None, false),
+            (&upstream, false, Some(10), true),
+            (&upstream, false, Some(2), false),
+        ] {
+            let warning = newly_distant(reference, is_first, stratum);
+            assert_eq!(warning.is_some(), is_warned, "{reference:?} {is_first} {stratum:?}");
+        }
     }
 }
