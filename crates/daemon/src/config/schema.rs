@@ -113,7 +113,7 @@ impl Checker<'_> {
             let key = inner(place, name.get_ref());
             match keys.iter().find(|known| known.name == name.get_ref()) {
                 Some(known) => self.value(&key, value, known)?,
-                None => return Err(unknown(&key, name, value.get_ref(), place, keys)),
+                None => return Err(self.unknown(&key, name, place, keys)),
             }
         }
         match keys.iter().find(|key| key.is_needed && !table.contains_key(key.name)) {
@@ -167,6 +167,39 @@ impl Checker<'_> {
             }
             _ => wrong(),
         }
+    }
+
+    /// A key that its table does not have.
+    fn unknown(
+        &self,
+        key: &str,
+        name: &Spanned<std::borrow::Cow<'_, str>>,
+        place: &str,
+        keys: Keys,
+    ) -> Misfit {
+        // A table of its own has its name in a header, in brackets at the beginning of a line.
+        let before = (0..name.span().start).rev().map(|at| (self.text)(&(at..at + 1)));
+        let first = before.take_while(|octet| octet != "\n").filter(|octet| !octet.trim().is_empty()).last();
+        let is_table = first.is_some_and(|octet| octet == "[");
+        let what = if is_table { "unknown table" } else { "unknown key" };
+        let written = name.get_ref();
+        let remedy = if let Some(near) = nearest(written, keys) {
+            format!("did you mean {}?", inner(place, near))
+        } else if let Some(elsewhere) = elsewhere(written) {
+            format!("did you mean {elsewhere}?")
+        } else {
+            let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
+            let (last, others) = names.split_last().unwrap_or((&"", &[]));
+            let table =
+                if place.is_empty() { "tables are".to_owned() } else { format!("{place} has the keys") };
+            match others.is_empty() {
+                true => format!("{table} {last}; {MANUAL}"),
+                false => format!("{table} {} and {last}; {MANUAL}", others.join(", ")),
+            }
+        };
+        // A key is as long as its author likes, and a message is one line.
+        let key = key.chars().map(|c| if c.is_control() { '?' } else { c }).take(100).collect();
+        Misfit { at: name.span(), key, problem: what.to_owned(), remedy }
     }
 
     /// A value of another form than its key has.
@@ -296,34 +329,6 @@ fn shown(text: &str, value: &DeValue<'_>) -> String {
 /// The place of a key in the table at `place`.
 pub(super) fn inner(place: &str, key: &str) -> String {
     if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") }
-}
-
-/// A key that its table does not have.
-fn unknown(
-    key: &str,
-    name: &Spanned<std::borrow::Cow<'_, str>>,
-    value: &DeValue<'_>,
-    place: &str,
-    keys: Keys,
-) -> Misfit {
-    let what = if matches!(value, DeValue::Table(_)) { "unknown table" } else { "unknown key" };
-    let written = name.get_ref();
-    let remedy = if let Some(near) = nearest(written, keys) {
-        format!("did you mean {}?", inner(place, near))
-    } else if let Some(elsewhere) = elsewhere(written) {
-        format!("did you mean {elsewhere}?")
-    } else {
-        let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
-        let (last, others) = names.split_last().unwrap_or((&"", &[]));
-        let table = if place.is_empty() { "tables are".to_owned() } else { format!("{place} has the keys") };
-        match others.is_empty() {
-            true => format!("{table} {last}; {MANUAL}"),
-            false => format!("{table} {} and {last}; {MANUAL}", others.join(", ")),
-        }
-    };
-    // A key is as long as its author likes, and a message is one line.
-    let key = key.chars().map(|c| if c.is_control() { '?' } else { c }).take(100).collect();
-    Misfit { at: name.span(), key, problem: what.to_owned(), remedy }
 }
 
 /// The key of a table that a misspelt one is nearest to, if one is near.
