@@ -9,6 +9,7 @@ mod tests;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 use authentick_crypto::Algorithm;
 use authentick_proto::prefix::{Prefix, PrefixSet};
@@ -90,11 +91,23 @@ pub(crate) fn of(config: &Config, upstream: &[SocketAddr]) -> Vec<Warning> {
 
 fn skipped(config: &Config, all: &mut Vec<Warning>) {
     for path in &config.skipped {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let remedy = format!("rename it to {name}.toml, or remove it");
+        let remedy = format!("rename it to {}, or remove it", renamed(path));
         let consequence = "this file is not read: its name does not end in .toml";
         all.push(Warning::new("", path.display(), consequence, remedy));
     }
+}
+
+/// The name with which a file of `conf.d` is read: `b.toml` for `b.tml` and `b.toml.bak`, unless there is such a file.
+fn renamed(path: &Path) -> String {
+    const EXTENSION_SIZE_MAX: usize = 5;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.rsplit_once('.').filter(|(stem, extension)| {
+        let is_extension = extension.bytes().all(|octet| octet.is_ascii_alphabetic());
+        !stem.is_empty() && is_extension && extension.len() <= EXTENSION_SIZE_MAX
+    });
+    let added = |name: &str| format!("{}.toml", name.strip_suffix(".toml").unwrap_or(name));
+    let replaced = stem.map(|(stem, _)| added(stem)).filter(|name| !path.with_file_name(name).exists());
+    replaced.unwrap_or_else(|| format!("{name}.toml"))
 }
 
 fn clock(config: &Config, upstream: &[SocketAddr], all: &mut Vec<Warning>) {

@@ -42,6 +42,27 @@ fn settings_without_a_fault_have_no_warning() {
 }
 
 #[test]
+fn file_that_is_skipped_gets_a_free_name_that_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("kept.toml"), "").unwrap();
+    for (name, proposed) in [
+        ("b.tml", "b.toml"),
+        ("b.conf", "b.toml"),
+        ("10-b.local.txt", "10-b.local.toml"),
+        ("b.TOML", "b.toml"),
+        ("b.toml.bak", "b.toml"),
+        ("kept.toml.bak", "kept.toml.bak.toml"),
+        ("kept.tml", "kept.tml.toml"),
+        ("README", "README.toml"),
+        ("b.", "b.toml"),
+        ("limits-1.5", "limits-1.5.toml"),
+        ("b.disabled", "b.disabled.toml"),
+    ] {
+        assert_eq!(renamed(&folder.path().join(name)), proposed, "{name}");
+    }
+}
+
+#[test]
 fn access_list_that_matches_no_client_is_warned_of() {
     for (server, parts) in [
         ("allow = []", &["server.allow = \"[]\"", "all requests are refused", "list prefixes"][..]),
