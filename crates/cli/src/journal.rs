@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use authentick_daemon::causes::{Causes, LeftOut};
 use authentick_daemon::log_queue::LOG;
@@ -49,6 +49,15 @@ pub(crate) fn queue() {
     }));
 }
 
+/// Whether each line of the log is a JSON object.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// The line of the log for why a command failed, if the log is in JSON. It is neither filtered nor limited.
+pub(crate) fn json_error(message: &str) -> Option<String> {
+    let time = || humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+    IS_JSON.load(Ordering::Relaxed).then(|| json_line(time(), Level::Error, message, 0, is_journal()))
+}
+
 /// Leaves a line in the queue; false if there is none.
 pub(crate) fn push(line: &str) -> bool {
     let is_queued = IS_QUEUED.load(Ordering::Relaxed);
@@ -83,6 +92,7 @@ impl Write for Queue {
 /// Starts the log of a server.
 pub(crate) fn start_for_months(format: LogFormat) {
     let is_journal = is_journal();
+    IS_JSON.store(format == LogFormat::Json, Ordering::Relaxed);
     let mut builder = builder(LevelFilter::Info);
     if IS_QUEUED.load(Ordering::Relaxed) {
         let is_plain = ["NO_COLOR", "RUST_LOG_STYLE"].iter().any(|name| std::env::var_os(name).is_some());
@@ -204,10 +214,15 @@ const fn is_zero(count: &u64) -> bool {
 
 fn write_json(out: &mut Formatter, record: &Record<'_>, left_out: u64, is_journal: bool) -> io::Result<()> {
     let message = record.args().to_string();
-    let (time, level) = (out.timestamp_millis().to_string(), record.level().as_str().to_lowercase());
-    let line = serde_json::to_string(&JsonLine { time, level, message: &message, left_out })?;
-    let prefix = if is_journal { prefix(record.level()) } else { "" };
-    writeln!(out, "{prefix}{}", escaped(&line))
+    let time = out.timestamp_millis().to_string();
+    out.write_all(json_line(time, record.level(), &message, left_out, is_journal).as_bytes())
+}
+
+fn json_line(time: String, level: Level, message: &str, left_out: u64, is_journal: bool) -> String {
+    let line = JsonLine { time, level: level.as_str().to_lowercase(), message, left_out };
+    let line = serde_json::to_string(&line).expect("text and a number can be written");
+    let prefix = if is_journal { prefix(level) } else { "" };
+    format!("{prefix}{}\n", escaped(&line))
 }
 
 #[cfg(test)]

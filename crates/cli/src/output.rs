@@ -125,7 +125,8 @@ pub(crate) fn escaped(json: &str) -> String {
 /// Prints why a command failed, or what else its user must know.
 pub(crate) fn error(message: &str) {
     BARS.suspend(|| {
-        let line = format!("authentick: {}\n", printable(message));
+        let line =
+            journal::json_error(message).unwrap_or_else(|| format!("authentick: {}\n", printable(message)));
         if !journal::push(&line) {
             let _ = std::io::stderr().write_all(line.as_bytes());
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use authentick_lab::process::{Process, free_port, wait_for};
 
-use crate::lab::{Lab, program, start};
+use crate::lab::{Lab, authentick, program, start};
 
 /// Starts a server with standard error in a file, so that it can be named before the server starts. `words` go before
 /// the program's path in a shell that has its arguments.
@@ -90,6 +90,23 @@ fn each_line_is_an_object_if_that_is_asked_for() {
     for line in &lines {
         let time = line["time"].as_str().unwrap();
         assert!(time.starts_with("20") && time.ends_with('Z') && time.len() == 24, "{time}");
+    }
+}
+
+#[test]
+fn failed_start_is_an_object_in_a_json_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("authentick.toml");
+    std::fs::write(&config, "[server]\nlistne = []\n").unwrap();
+    for check in [&[][..], &["--check"]] {
+        let config = config.to_str().unwrap();
+        let output = authentick([&["serve", "--log-format", "json", "--config", config], check].concat());
+        assert_eq!(output.status.code(), Some(78));
+        let error = String::from_utf8(output.stderr).unwrap();
+        let line: serde_json::Value = serde_json::from_str(&error).expect(&error);
+        assert_eq!(line["level"], "error");
+        assert!(line["message"].as_str().unwrap().contains("server.listne: unknown key"), "{line}");
+        assert!(line["time"].as_str().is_some_and(|time| time.len() == 24 && time.ends_with('Z')), "{line}");
     }
 }
 
