@@ -44,6 +44,7 @@ use crate::warnings::{self, Warning};
 pub fn check(config: &Config) -> Result<(), ConfigError> {
     let user = server_user(config)?;
     check_listen(config)?;
+    low_ports(config).iter().for_each(|warning| log::warn!("{warning}"));
     // With the rights that the server binds its ports with.
     if !config.listen.is_empty()
         && let Some(shortage) = SendBuffer::probe().ok().and_then(send_buffer::shortage)
@@ -230,6 +231,20 @@ fn look_up(config: &Config, key: &str, server: &Endpoint) -> Option<ServerAddres
         warnings::log(config, &[Warning::new(key, server, consequence, remedy)]);
     };
     ServerAddresses::look_up(server).map_err(warn).ok()
+}
+
+/// The warnings of ports that this process may not bind: a start with the same rights fails.
+fn low_ports(config: &Config) -> Vec<Warning> {
+    let exchange = config.exchange().map_or(&[][..], |exchange| &exchange.listen);
+    let all = [("server.listen", &config.listen[..]), ("nts.ke-listen", exchange)];
+    let denied = |(key, addresses): (&'static str, &[ListenAddress])| {
+        let address = addresses.iter().find(|address| !privilege::may_bind(address.port()))?;
+        let consequence =
+            format!("the user {} may not bind its port: a start fails", privilege::acting_user());
+        let remedy = "start as root, or give the program CAP_NET_BIND_SERVICE, or choose a port above 1023";
+        Some(Warning::new(key, address, consequence, remedy))
+    };
+    all.into_iter().filter_map(denied).collect()
 }
 
 /// Refuses addresses to listen on that no request is answered at.

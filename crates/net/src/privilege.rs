@@ -130,6 +130,13 @@ pub fn may_bind_low_ports() -> bool {
     decided.next().unwrap_or(false)
 }
 
+/// Whether this process may bind a port. Found by trying, on a loopback address; the right is asked for before the use.
+#[must_use]
+pub fn may_bind(port: u16) -> bool {
+    let denied = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    !std::net::UdpSocket::bind(("127.0.0.1", port)).err().is_some_and(denied)
+}
+
 impl User {
     /// A user and a group by their numbers alone, who need not have a name.
     #[must_use]
