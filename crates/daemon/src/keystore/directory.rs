@@ -14,6 +14,7 @@ use std::fs::{self, DirBuilder, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use authentick_net::privilege::{self, User};
 use authentick_proto::antp::state_key::StateKeys;
@@ -28,6 +29,9 @@ use crate::symmetric::uses;
 
 /// The folder in a state directory that others can look into.
 const PRIVATE: &str = "private";
+
+/// Whether this process found no room for its state directory at the start.
+static IS_OWED: AtomicBool = AtomicBool::new(false);
 
 /// Where a server keeps its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,10 +100,24 @@ impl StateDirectory {
         match self.prepare(owner) {
             Err(error) if error.is_for_room() => {
                 log::error!("state directory not made: {error}; {}", error.remedy());
+                IS_OWED.store(true, Ordering::Relaxed);
                 Ok(())
             }
             prepared => prepared,
         }
+    }
+
+    /// Makes the directory if there was no room for it at the start. One that went away later is not made again: what
+    /// was mounted there may come back with other keys.
+    ///
+    /// # Errors
+    /// As [`StateDirectory::prepare`].
+    pub(crate) fn prepare_if_owed(&self) -> Result<(), StoreError> {
+        if IS_OWED.load(Ordering::Relaxed) {
+            self.prepare(None)?;
+            IS_OWED.store(false, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Checks the directory, if there is one.

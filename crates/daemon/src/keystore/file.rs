@@ -61,10 +61,7 @@ impl SecretFile {
         text: &str,
         patience: Duration,
     ) -> Result<Swap, StoreError> {
-        // A disk may have been too full for the directory at the start.
-        if expected.is_none() {
-            self.directory.prepare(None)?;
-        }
+        self.directory.prepare_if_owed()?;
         let _lock = self.lock(patience)?;
         if self.read()?.map(|octets| Version::of(&octets)) != expected {
             return Ok(Swap::Lost);
