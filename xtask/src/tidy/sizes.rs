@@ -10,7 +10,7 @@ const FUNCTION_LINES_MAX: usize = 80;
 
 /// Code that is not about the command line belongs to another crate. A dozen commands have four hundred lines each.
 const CLI: &str = "crates/cli/src/";
-const CLI_LINES_MAX: usize = 5_700;
+const CLI_LINES_MAX: usize = 5_800;
 
 /// No file holds two subjects.
 pub(super) fn files(file: &TextFile, source: &Source) -> Vec<Finding> {
