@@ -1,47 +1,43 @@
 //! What a user can do about a client's failure, in the words of the command line.
 
+use std::borrow::Cow;
+use std::io::ErrorKind;
+
 use authentick_client::antp::ocsp::OcspError;
 use authentick_client::{Error, Why};
 use authentick_ke::client::{CertificateCheck, KeError, Phase};
 use authentick_wire::ke::AeadId;
 
 /// What may help, if anything is known to.
-pub(crate) fn remedy(error: &Error) -> Option<String> {
-    match &error.why {
+pub(crate) fn remedy(error: &Error) -> Option<Cow<'static, str>> {
+    let exchange = |error: &KeError, offered: &[AeadId]| match error {
         // cfnts does so when 30 is offered.
-        Why::KeyExchange { error: KeError::Closed(Phase::Exchange), offered }
-            if *offered != [AeadId::SIV_CMAC_256] =>
-        {
-            Some(
-                "some do so when they are offered an algorithm that they do not know: try --aead 15"
-                    .to_owned(),
-            )
+        KeError::Closed(Phase::Exchange) if *offered != [AeadId::SIV_CMAC_256] => {
+            Some("some do so when they are offered an algorithm that they do not know: try --aead 15")
         }
-        Why::KeyExchange { error: KeError::Certificate(CertificateCheck::Issuer, _), .. } => {
-            let remedy = "name the file of its authority with --ca FILE; if that is done, the server may not send \
-                          its intermediate certificates";
-            Some(remedy.to_owned())
+        KeError::Certificate(CertificateCheck::Issuer, _) => Some(
+            "name the file of its authority with --ca FILE; if that is done, the server may not send its \
+             intermediate certificates",
+        ),
+        KeError::Certificate(CertificateCheck::Name, _) => {
+            Some("give the name that it is for with --server-name NAME")
         }
-        Why::KeyExchange { error: KeError::Certificate(CertificateCheck::Name, _), .. } => {
-            Some("give the name that it is for with --server-name NAME".to_owned())
+        KeError::Connect(error) if error.kind() == ErrorKind::ConnectionRefused => Some(
+            "no key exchange is there: give its port with --ke-port N, or ask without NTS, as with query --auth plain",
+        ),
+        KeError::Tls(rustls::Error::InvalidMessage(_)) => {
+            Some("what is on this port may not speak TLS; give another with --ke-port N")
         }
-        Why::KeyExchange { error: KeError::Connect(error), .. }
-            if error.kind() == std::io::ErrorKind::ConnectionRefused =>
-        {
-            let remedy = "no key exchange is there: give its port with --ke-port N, or ask without NTS, as with \
-                          query --auth plain";
-            Some(remedy.to_owned())
-        }
-        Why::KeyExchange { error: KeError::Tls(rustls::Error::InvalidMessage(_)), .. } => {
-            Some("what is on this port may not speak TLS; give another with --ke-port N".to_owned())
-        }
+        _ => None,
+    };
+    match &error.why {
+        Why::KeyExchange { error, offered } => exchange(error, offered).map(Cow::Borrowed),
         Why::Ocsp(OcspError::NoResponder(_) | OcspError::NotPlain(..) | OcspError::NoListener(_)) => {
-            Some("name one with --ocsp URL".to_owned())
+            Some("name one with --ocsp URL".into())
         }
-        Why::Store(error) => Some(error.remedy()),
+        Why::Store(error) => Some(error.remedy().into()),
         Why::NoneResponded(_)
         | Why::Unresolved(_)
-        | Why::KeyExchange { .. }
         | Why::Unanswered(_)
         | Why::UnansweredAntp(_)
         | Why::Untrusted(_)
@@ -111,13 +107,26 @@ mod tests {
     }
 
     #[test]
-    fn server_that_closes_on_an_unknown_algorithm_is_offered_the_one_that_all_have() {
-        let of = |offered: &[AeadId]| {
-            let error = KeError::Closed(Phase::Exchange);
+    fn failed_key_exchange_has_its_remedy() {
+        let of = |error: KeError, offered: &[AeadId]| {
             let place = Place::KeyExchange { host: "ntp.test".to_owned(), port: 4460 };
             remedy(&Error { place, why: Why::KeyExchange { error, offered: offered.to_vec() } })
         };
-        assert!(of(&[AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256]).unwrap().ends_with("try --aead 15"));
-        assert_eq!(of(&[AeadId::SIV_CMAC_256]), None);
+        let certificate = |check| KeError::Certificate(check, String::new());
+        let garbage = rustls::InvalidMessage::InvalidContentType;
+        let both = [AeadId::AES_128_GCM_SIV, AeadId::SIV_CMAC_256];
+        for (error, part) in [
+            (KeError::Closed(Phase::Exchange), "try --aead 15"),
+            (certificate(CertificateCheck::Issuer), "--ca FILE"),
+            (certificate(CertificateCheck::Name), "--server-name NAME"),
+            (KeError::Connect(ErrorKind::ConnectionRefused.into()), "--ke-port N, or ask without NTS"),
+            (KeError::Tls(rustls::Error::InvalidMessage(garbage)), "may not speak TLS"),
+        ] {
+            assert!(of(error, &both).is_some_and(|remedy| remedy.contains(part)), "{part}");
+        }
+        for error in [KeError::Connect(ErrorKind::TimedOut.into()), certificate(CertificateCheck::Expired)] {
+            assert_eq!(of(error, &both), None);
+        }
+        assert_eq!(of(KeError::Closed(Phase::Exchange), &[AeadId::SIV_CMAC_256]), None);
     }
 }

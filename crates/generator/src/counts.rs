@@ -96,7 +96,7 @@ pub(crate) struct Answered {
     pub(crate) from_send_ns: Option<i64>,
     /// The server's clock minus the client's.
     pub(crate) offset_ns: Option<i64>,
-    /// Whether the delay is negative, so that there is no offset.
+    /// Whether the delay is negative, which leaves the offset out.
     pub(crate) has_negative_delay: bool,
 }
 

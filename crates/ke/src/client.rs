@@ -117,8 +117,11 @@ fn describe_certificate(problem: &CertificateError) -> String {
         CertificateError::UnhandledCriticalExtension => "it has an unknown critical extension".to_owned(),
         CertificateError::InvalidPurpose => "it is not for TLS servers".to_owned(),
         CertificateError::NotValidForNameContext { expected, presented } => {
-            // The library has each name in its type's brackets: DnsName("ntp.test").
-            let bare = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
+            // The library has each name in its type's brackets: DnsName("ntp.test"), IpAddress(192.0.2.1).
+            let bare = |name: &String| {
+                let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
+                inner.trim_matches('"').to_owned()
+            };
             let names: Vec<String> = presented.iter().map(bare).collect();
             let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
             format!("it is for {names}, and not for {}", expected.to_str())

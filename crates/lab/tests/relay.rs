@@ -57,7 +57,8 @@ fn exchange_over_20_ms_each_way_takes_40_ms_over_both_families() {
     for (server, client) in addresses {
         let (server, client) = pair(&hosts, server, client);
         let mut times = Vec::new();
-        for _ in 0..21 {
+        let begun = Instant::now();
+        while times.len() < 21 || times.iter().min() > Some(&(42 * MS)) && begun.elapsed() < PATIENCE {
             let (start, mut buffer) = (Instant::now(), [0; 48]);
             client.send(&[1; 48]).unwrap();
             server.recv(&mut buffer).unwrap();
@@ -66,9 +67,9 @@ fn exchange_over_20_ms_each_way_takes_40_ms_over_both_families() {
             times.push(start.elapsed());
         }
         times.sort_unstable();
-        // Never earlier. What else runs on this machine makes them later, but the least late is not delayed twice.
+        // Never earlier. What else runs on this machine makes most of them later, and one is in time.
         assert!(times[0] >= 40 * MS, "{times:?}");
-        assert!(times[0] < 80 * MS, "{times:?}");
+        assert!(times[0] < 42 * MS, "{times:?}");
     }
 }
 
@@ -81,6 +82,7 @@ fn exchange_over_60_us_each_way_takes_120_us_and_what_was_added_is_told() {
     let one_way = || Link::delayed(ROUND_TRIP / 2);
     let Some(path) = lay(&hosts, one_way(), one_way(), 6) else { return };
     let addresses = [path.client_address(), path.server_address()];
+    let dropped = path.dropped(&hosts).unwrap();
     let times = echo::exchanges(&hosts, 0, addresses, COUNT as usize, Duration::ZERO).unwrap();
     assert_eq!(times.len(), COUNT as usize, "{times:?}");
     assert!(times[0] >= ROUND_TRIP, "{times:?}");
@@ -96,9 +98,7 @@ fn exchange_over_60_us_each_way_takes_120_us_and_what_was_added_is_told() {
         there.late + back.late <= rest + others * there.late_max.max(back.late_max),
         "{there:?} {back:?} {rest:?}"
     );
-    // No exchange was lost; what the kernel sends by itself may find a queue full.
-    let dropped = path.dropped(&hosts).unwrap();
-    assert!(dropped.0 + dropped.1 <= 2, "{dropped:?}");
+    assert_eq!(path.dropped(&hosts).unwrap(), dropped);
     echo::cost(&hosts, 0, 21, Duration::ZERO).unwrap();
     // Over a path that loses everything nothing is measured.
     let path = lay(&hosts, Link::default().with_loss(1_000_000), Link::default(), 8).unwrap();

@@ -117,19 +117,6 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether this process may have ports below 1024, or below what the system has made of that limit. Found by trying.
-#[must_use]
-pub fn may_bind_low_ports() -> bool {
-    // Downwards from the last one: few of them are in use.
-    let tried = (1..1024).rev().map(|port| std::net::UdpSocket::bind(("127.0.0.1", port)));
-    let mut decided = tried.filter_map(|result| match result {
-        Ok(_) => Some(true),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => None,
-        Err(_) => Some(false),
-    });
-    decided.next().unwrap_or(false)
-}
-
 /// Whether this process may bind a port. Found by trying, on a loopback address; the right is asked for before the use.
 #[must_use]
 pub fn may_bind(port: u16) -> bool {

@@ -16,6 +16,9 @@ use crate::args::Doctor;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
+/// The highest port that takes a right to bind, unless the system has another limit.
+const LOW_PORT: u16 = 1023;
+
 /// What was found, as JSON shows it.
 #[derive(Debug, Serialize)]
 struct Findings {
@@ -94,7 +97,7 @@ impl Findings {
             open_files_max: descriptors::raise_limit()
                 .unwrap_or_else(|_| descriptors::limit())
                 .unwrap_or(u64::MAX),
-            low_ports: privilege::may_bind_low_ports(),
+            low_ports: privilege::may_bind(LOW_PORT),
             containment: offer.to_string(),
             landlock: offer.landlock.ok(),
             system_call_filters: offer.filters,

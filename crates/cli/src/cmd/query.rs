@@ -76,7 +76,10 @@ impl Series {
     fn end(&self, result: Result<Exit, Failure>) -> Result<Exit, Failure> {
         match self.take() {
             Some(report) => self.print(report, result),
-            None => result,
+            // The thread of signals prints it, and ends the process.
+            None => loop {
+                std::thread::park();
+            },
         }
     }
 

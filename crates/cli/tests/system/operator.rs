@@ -147,6 +147,10 @@ fn privileged_port_without_rights_is_exit_77() {
     assert_eq!(output.status.code(), Some(77), "{}", text(&output));
     let parts = ["server.listen", "127.0.0.1:123", "Permission denied", "CAP_NET_BIND_SERVICE"];
     assert_names(&text(&output), &parts);
+    let check = serve().arg("--check").output().unwrap();
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+    let parts = ["server.listen", "127.0.0.1:123", "nobody may not bind its port", "CAP_NET_BIND_SERVICE"];
+    assert_names(&text(&check), &parts);
     // Nothing else was wanting.
     hosts.set(Host::Server, "ipv4/ip_unprivileged_port_start", "0");
     Process::start(&mut serve()).wait_for_line("serving time on 127.0.0.1:123");

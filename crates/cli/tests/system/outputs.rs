@@ -303,6 +303,7 @@ fn pipe_without_a_reader_is_refused_before_the_run() {
     let target = server.address().to_string();
     let output = authentick(["load", "plain", &target, "--record", pipe.to_str().unwrap()]);
     refused(&output, 75, &["waiting 10 s for a reader", "no reader opened the pipe within 10 s"]);
+    assert_eq!(text(&output).matches("waiting 10 s").count(), 1, "{}", text(&output));
     assert_eq!(server.counts().received, 0);
 }
 

@@ -15,7 +15,9 @@ use authentick_wire::header::Header;
 use authentick_wire::limits::HEADER_SIZE;
 use authentick_wire::time::NtpTime;
 
-use crate::lab::{Lab, authentick, free_port, is_root, program, refused, serve, start, text, wait_for};
+use crate::lab::{
+    Lab, Server, authentick, free_port, is_root, program, refused, serve, start, text, wait_for,
+};
 
 fn launch(config: &Path) -> Process {
     Process::start(Command::new(program().path()).arg("serve").arg("--config").arg(config))
@@ -245,15 +247,7 @@ fn full_disk_at_the_first_start_does_not_end_it() {
     let config = lab.config("bind-patience = \"1s\"", "");
     let keys = |verb: &str| authentick(["keys", verb, "--config", config.to_str().unwrap()]);
     refused(&keys("generate"), 75, &["No space left", "make room"]);
-    let mut server = start(&config);
-    assert!(server.process.log().contains("cookie keys not written"), "{}", server.process.log());
-    let query = server.query(&lab, &[]);
-    assert_eq!(query.status.code(), Some(0), "{}", text(&query));
-    let why = wait_for("the reason", || Some(server.get("/readyz")).filter(|why| why != "ok\n"));
-    assert!(why.contains("cookie keys: not written") && why.contains("make room"), "{why}");
-    disk.empty();
-    server.process.wait_for_line("cookie keys are written to ");
-    wait_for("readiness", || (server.get("/readyz") == "ok\n").then_some(()));
+    let _server = serves_until_there_is_room(&lab, &config, &disk, "cookie keys not written");
     disk.fill();
     refused(&keys("rotate"), 75, &["No space left", "make room"]);
 }
@@ -275,16 +269,23 @@ fn state_directory_on_a_full_disk_is_made_later() {
     let written = fs::read_to_string(&config).unwrap();
     let state = folder.join("above/state");
     fs::write(&config, written.replace(lab.state().to_str().unwrap(), state.to_str().unwrap())).unwrap();
-    let mut server = start(&config);
-    assert!(server.process.log().contains("state directory not made"), "{}", server.process.log());
-    let query = server.query(&lab, &[]);
+    serves_until_there_is_room(&lab, &config, &disk, "state directory not made");
+    assert!(fs::read_dir(&state).unwrap().count() > 0);
+}
+
+/// A server that starts on the full disk logs this, serves, and writes its keys once there is room.
+#[track_caller]
+fn serves_until_there_is_room(lab: &Lab, config: &Path, disk: &RamDisk, logged: &str) -> Server {
+    let mut server = start(config);
+    assert!(server.process.log().contains(logged), "{}", server.process.log());
+    let query = server.query(lab, &[]);
     assert_eq!(query.status.code(), Some(0), "{}", text(&query));
     let why = wait_for("the reason", || Some(server.get("/readyz")).filter(|why| why != "ok\n"));
     assert!(why.contains("cookie keys: not written") && why.contains("make room"), "{why}");
     disk.empty();
     server.process.wait_for_line("cookie keys are written to ");
-    assert!(fs::read_dir(&state).unwrap().count() > 0);
     wait_for("readiness", || (server.get("/readyz") == "ok\n").then_some(()));
+    server
 }
 
 #[test]

@@ -369,7 +369,7 @@ mod tests {
         let failure = store.save_time(1).unwrap_err().to_string();
         assert!(failure.contains("antp-lock: a symbolic link, where a file should be"), "{failure}");
         std::os::unix::fs::symlink(folder.path().join("none"), store.directory.join("antp-servers")).unwrap();
-        assert!(store.admit_plain("ntp.test").is_err(), "a dangling link is no missing file");
+        assert!(store.admit_plain("ntp.test").is_err(), "a dangling link is not a missing file");
         fs::remove_file(store.directory.join("antp-time")).unwrap();
         let made = std::process::Command::new("mkfifo").arg(store.directory.join("antp-time")).status();
         assert!(made.unwrap().success() && store.last_time().is_err());

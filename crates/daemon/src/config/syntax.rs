@@ -40,8 +40,9 @@ pub(super) fn describe(message: &str, found: &str, line: &str) -> (String, Strin
     (format!("invalid TOML in {shown}: {what}"), remedy)
 }
 
-/// The number, from 1, and the key of the line that begins a list which is not closed before line `number`, where the
-/// parser gave up as that is no element of a list.
+/// The line that begins a list without an end: its number, from 1, and its key. The parser gave up in line `number`,
+/// because the file ended (`is_at_the_end`) or because the line does not continue the list. A line that looks like an
+/// element of it lacks a comma instead.
 pub(super) fn open_list<'t>(
     lines: &[&'t str],
     number: usize,

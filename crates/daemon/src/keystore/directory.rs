@@ -91,8 +91,8 @@ impl StateDirectory {
         self.check_for(owner)
     }
 
-    /// The same at the start of a server, which does not need the directory yet: if there is no room for it, it is made
-    /// when keys are written.
+    /// The same at the start of a server, which does not need the directory yet: on a full disk it is made when keys
+    /// are written.
     ///
     /// # Errors
     /// As [`StateDirectory::prepare`].

@@ -64,7 +64,15 @@ fn wrong_authority_is_exit_2_before_any_load() {
     }
     assert_eq!(server.metric("nts_ke_connections_accepted_total"), 3.0);
     let arguments = under_nts("ke", server.ke, &lab, &["--server-name", "other.test"]);
-    refused(2, &arguments.iter().map(String::as_str).collect::<Vec<_>>(), &["certificate name"]);
+    refused(
+        2,
+        &arguments.iter().map(String::as_str).collect::<Vec<_>>(),
+        &[
+            "certificate name: it is for ntp.test, localhost, 127.0.0.1, ",
+            "and not for other.test; give",
+            "--server-name NAME",
+        ],
+    );
 }
 
 #[test]

@@ -223,3 +223,23 @@ fn no_text_makes_a_reader_panic() {
         let _ = (certificates(text.as_bytes()), pinned(text.as_bytes()), private_key(text.as_bytes()));
     }
 }
+
+#[test]
+fn contents_of_a_text_are_those_of_its_blocks() {
+    let key = block("EC PRIVATE KEY", "BwcH");
+    let of = |pem: &str| {
+        PemContents::of(pem.as_bytes()).map(|found| (found.has_certificate, found.has_private_key))
+    };
+    for (pem, expected) in [
+        (a(), Some((true, false))),
+        (block("TRUSTED CERTIFICATE", "AQID"), Some((true, false))),
+        (key.clone(), Some((false, true))),
+        (block("ENCRYPTED PRIVATE KEY", "BwcH"), Some((false, true))),
+        (a() + &key, Some((true, true))),
+        (block("PUBLIC KEY", "AQID"), Some((false, false))),
+        ("text".to_owned(), None),
+        (a() + "-----BEGIN CERTIFICATE-----\nAQID\n", None),
+    ] {
+        assert_eq!(of(&pem), expected, "{pem}");
+    }
+}
