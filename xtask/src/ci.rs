@@ -15,7 +15,7 @@ use crate::{fuzz, memcheck, portable, process, spec, test, tidy};
 /// How long each fuzz target runs: only to see that it still builds and starts.
 const FUZZ_SECONDS: u32 = 2;
 
-const DENY: Tool = Tool { word: "deny", version: "0.20.2", level: "0" };
+pub(crate) const DENY: Tool = Tool { word: "deny", version: "0.20.2", level: "0" };
 
 /// The steps, in their order: those that fail fast come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,7 +40,7 @@ pub(crate) enum Step {
     Deny,
     /// Each fuzz target builds, runs, and finds nothing in two seconds
     Fuzz,
-    /// The oldest compiler that is promised to work does, if it is installed
+    /// The oldest promised compiler works, if it is installed; where the other steps use it, they show that
     Msrv,
     /// The README's first command works in an empty folder
     Demo,
@@ -186,7 +186,23 @@ fn oldest_compiler(root: &Path) -> Result<End, String> {
     if !has_toolchain(&installed, &oldest.to_string()) {
         return Ok(End::Skipped(format!("the toolchain {oldest} is not installed")));
     }
+    let commit = |toolchain: &[String]| {
+        let version = process::output(Command::new("rustc").args(toolchain).arg("-vV")).ok()?;
+        commit_of(&version).map(str::to_owned)
+    };
+    if let Some(commit) =
+        commit(&[format!("+{oldest}")]).filter(|oldest| Some(oldest) == commit(&[]).as_ref())
+    {
+        println!("the other steps used this compiler: {oldest}, commit {commit}");
+        return Ok(End::Done);
+    }
     cargo(root, &format!("+{oldest} check --workspace"))
+}
+
+/// The commit of a compiler, as `rustc -vV` shows it.
+fn commit_of(version: &str) -> Option<&str> {
+    let commit = version.lines().find_map(|line| line.strip_prefix("commit-hash: "))?;
+    Some(commit).filter(|commit| *commit != "unknown")
 }
 
 /// Whether `rustup toolchain list` names this version.
@@ -263,6 +279,13 @@ mod tests {
         let list = "stable-x86_64-unknown-linux-gnu (active, default)\n1.95.0-x86_64-unknown-linux-gnu\n";
         assert!(has_toolchain(list, "1.95.0"));
         assert!(!has_toolchain(list, "1.95") && !has_toolchain(list, "1.9") && !has_toolchain("", "1.95.0"));
+    }
+
+    #[test]
+    fn compiler_of_unknown_commit_equals_no_other() {
+        assert_eq!(commit_of("rustc 1.95.0\nbinary: rustc\ncommit-hash: 5980\nhost: x"), Some("5980"));
+        assert_eq!(commit_of("rustc 1.95.0\ncommit-hash: unknown\n"), None);
+        assert_eq!(commit_of(""), None);
     }
 
     #[test]

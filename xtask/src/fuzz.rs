@@ -14,7 +14,7 @@ use std::thread;
 use crate::process;
 use crate::tools::{self, Tool};
 
-const FUZZ: Tool = Tool { word: "fuzz", version: "0.13.2", level: "0" };
+pub(crate) const FUZZ: Tool = Tool { word: "fuzz", version: "0.13.2", level: "0" };
 
 /// An input that takes longer than this counts as a finding.
 const INPUT_SECONDS_MAX: u32 = 10;
