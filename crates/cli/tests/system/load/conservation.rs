@@ -40,7 +40,9 @@ fn plain_requests_equal_what_the_server_counts() {
     assert_eq!((record.scheme.as_str(), record.path.as_str()), ("plain", "loopback"));
     let step = only(&record);
     assert_conserved(&step.tally, 600);
-    assert_eq!((step.offered_rps, step.seconds, step.request_size), (Some(400.0), 1.5, 48));
+    assert_eq!((step.offered_rps, step.request_size), (Some(400.0), 48));
+    // Longer by as much as the last request left late.
+    assert!(step.seconds >= 1.5, "{}", step.seconds);
     assert_eq!(step.response_size, 48);
     assert_eq!(step.tally.operation, Operation::Transfer);
     assert!(step.accompanying.is_none() && step.background.is_none());
