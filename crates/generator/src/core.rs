@@ -499,11 +499,12 @@ impl Core {
         let lasted_ns = streams.lasted_ns(results.last_sent_ns);
         let seconds = lasted_ns as f64 / 1e9;
         let idle_share = (lasted_ns > 0).then(|| (idle_ns as f64 / lasted_ns as f64).min(1.0));
-        let late_max_ns = match settings.arrivals {
+        let late_max_ns = match streams.is_closed() {
             // Nothing is due, so nothing is late.
-            Arrivals::Closed { .. } => u64::MAX,
-            Arrivals::Constant | Arrivals::Exponential => lateness_max_ns(settings.scheme.nature().principal),
+            true => u64::MAX,
+            false => lateness_max_ns(settings.scheme.nature().principal),
         };
+        let cut = streams.cut_count;
         let lately = &mut results.ledger.of(true, true, u64::MAX).lately;
         let (series, series_ns) = results.series.finish(lasted_ns, progress, lately);
         let ledger = &results.ledger;
@@ -520,7 +521,12 @@ impl Core {
                 .or_else(|| time_of_day.why_invalid()),
             lateness_ns: results.lateness.stored(),
             busy_share: idle_share.map(|idle_share| 1.0 - idle_share),
-            evidence: Evidence { idle_share, clock_jumps: time_of_day.jump_count, ..Evidence::default() },
+            evidence: Evidence {
+                idle_share,
+                clock_jumps: time_of_day.jump_count,
+                cut,
+                ..Evidence::default()
+            },
             series,
             series_ns,
             request_size: results.request_size as u32,

@@ -50,9 +50,26 @@ pub struct Order {
     /// Which step of its run this is. Arrivals depend on it, so that no trial of a search repeats another's.
     #[serde(default)]
     pub number: u64,
+    /// Operations that each worker keeps in flight, in place of the plan's arrivals: a closed loop; absent: as the plan
+    /// has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u32>,
+    /// Whether arrivals that fell due while a sending thread stood still are left out, neither sent nor counted: sent
+    /// together after that, they would be a burst of the generator's making.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cuts_stalls: bool,
 }
 
 impl Order {
+    /// When operations of this step begin, in a run of this plan.
+    #[must_use]
+    pub const fn arrivals(&self, planned: Arrivals) -> Arrivals {
+        match self.window {
+            Some(window) => Arrivals::Closed { window },
+            None => planned,
+        }
+    }
+
     /// The seed of this step's arrivals in a run of this seed.
     #[must_use]
     pub const fn seed(&self, run_seed: u64) -> u64 {

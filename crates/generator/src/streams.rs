@@ -1,6 +1,6 @@
 //! When operations begin: the schedules of a step, and its closed loop.
 
-use crate::limits::BEGIN_COUNT_MAX;
+use crate::limits::{BEGIN_COUNT_MAX, LATENESS_MAX_NS};
 use crate::plan::{Arrivals, Order};
 use crate::schedule::{Schedule, Share};
 
@@ -22,6 +22,28 @@ struct Stream {
     is_held: bool,
 }
 
+impl Stream {
+    /// When the next operation of its schedule is due.
+    fn next_ns(&self) -> Option<u64> {
+        self.schedule.next_ns().map(|at_ns| self.start_ns + at_ns)
+    }
+
+    /// Whether the next operation is later than a sending thread that does not stand still ever sends one.
+    fn is_late(&self, now_ns: u64) -> bool {
+        self.next_ns().is_some_and(|due_ns| now_ns.saturating_sub(due_ns) > LATENESS_MAX_NS)
+    }
+
+    /// Leaves out all arrivals before `now_ns`; how many of them lie at or after `from_ns`.
+    fn skip_until(&mut self, now_ns: u64, from_ns: u64) -> u64 {
+        let mut count = 0;
+        while let Some(due_ns) = self.next_ns().filter(|&due_ns| due_ns < now_ns) {
+            count += u64::from(due_ns >= from_ns);
+            self.schedule.advance();
+        }
+        count
+    }
+}
+
 /// The groups of clients in one step.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
@@ -38,6 +60,10 @@ pub(crate) struct Streams {
     pub(crate) is_stopped: bool,
     /// Which one has its turn.
     current: usize,
+    /// Whether arrivals are left out that fell due while the thread stood still.
+    cuts_stalls: bool,
+    /// Measured arrivals that were left out, without those of the warm-up.
+    pub(crate) cut_count: u64,
 }
 
 /// What is due of the group that has its turn.
@@ -55,6 +81,7 @@ impl Streams {
     /// Those of a step that begins at `start_ns`.
     pub(crate) fn new(arrivals: Arrivals, order: &Order, share: Share, seed: u64, start_ns: u64) -> Self {
         let seed = order.seed(seed);
+        let arrivals = order.arrivals(arrivals);
         let stream = |schedule, start_ns, measured, window| Stream {
             schedule,
             start_ns,
@@ -83,10 +110,20 @@ impl Streams {
         }
         let first = streams.iter().filter_map(|stream| match stream.window {
             Some(_) => Some(stream.start_ns),
-            None => Some(stream.start_ns + stream.schedule.next_ns()?),
+            None => stream.next_ns(),
         });
         let (first_ns, from_ns, end_ns) = (first.min(), order.from_ns(start_ns), order.end_ns(start_ns));
-        Streams { streams, first_ns, from_ns, end_ns, ended_ns: end_ns, is_stopped: false, current: 0 }
+        Streams {
+            streams,
+            first_ns,
+            from_ns,
+            end_ns,
+            ended_ns: end_ns,
+            is_stopped: false,
+            current: 0,
+            cuts_stalls: order.cuts_stalls,
+            cut_count: 0,
+        }
     }
 
     /// When the first operation is planned, of this worker's share in the schedule.
@@ -128,7 +165,11 @@ impl Streams {
                 && stream.in_flight < window;
             return Some(if open { Due::Room { measured } } else { Due::Nothing { measured, begun_count } });
         }
-        let intended_ns = stream.schedule.next_ns().map(|at_ns| stream.start_ns + at_ns);
+        if self.cuts_stalls && stream.is_late(now_ns) {
+            let cut_count = stream.skip_until(now_ns, self.from_ns);
+            self.cut_count += if measured { cut_count } else { 0 };
+        }
+        let intended_ns = stream.next_ns();
         match intended_ns.filter(|&intended_ns| intended_ns <= now_ns && begun_count < BEGIN_COUNT_MAX) {
             Some(intended_ns) => {
                 stream.schedule.advance();
@@ -170,11 +211,15 @@ impl Streams {
         self.streams.iter().any(|stream| stream.in_flight > 0)
     }
 
+    /// Whether measured clients are in a closed loop.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.streams.iter().any(|stream| stream.window.is_some())
+    }
+
     /// Whether nothing more begins from `now_ns` on.
     pub(crate) fn is_over(&self, now_ns: u64) -> bool {
-        let is_closed = self.streams.iter().any(|stream| stream.window.is_some());
         let none_left = || self.streams.iter().all(|stream| stream.schedule.next_ns().is_none());
-        self.is_stopped || (now_ns >= self.end_ns && (is_closed || none_left()))
+        self.is_stopped || (now_ns >= self.end_ns && (self.is_closed() || none_left()))
     }
 
     /// Whether the step was stopped, or ended `grace_ns` ago or more.
@@ -186,7 +231,7 @@ impl Streams {
     pub(crate) fn next_ns(&self, now_ns: u64) -> Option<u64> {
         let due = self.streams.iter().filter(|_| !self.is_stopped).filter_map(|stream| match stream.window {
             Some(_) => Some(stream.start_ns).filter(|&start_ns| now_ns < start_ns),
-            None => Some(stream.start_ns + stream.schedule.next_ns()?),
+            None => stream.next_ns(),
         });
         due.chain((now_ns < self.end_ns).then_some(self.end_ns)).min()
     }
@@ -195,5 +240,67 @@ impl Streams {
     /// beyond the end, and must not look faster for it.
     pub(crate) fn lasted_ns(&self, last_sent_ns: u64) -> u64 {
         self.ended_ns.max(last_sent_ns).saturating_sub(self.from_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const ALONE: Share = Share { index: 0, count: 1 };
+
+    /// What is due at these instants, in turns of any length; and how many arrivals were left out.
+    fn due(order: &Order, at_ms: &[u64]) -> (Vec<usize>, u64) {
+        let mut streams = Streams::new(Arrivals::Constant, order, ALONE, 1, 0);
+        let counts = at_ms.iter().map(|&at_ms| {
+            let mut count = 0;
+            loop {
+                streams.open_turn();
+                let before = count;
+                while let Some(due) = streams.due(at_ms * MS) {
+                    match due {
+                        Due::Scheduled { .. } => {
+                            streams.begun(true);
+                            count += 1;
+                        }
+                        Due::Nothing { .. } | Due::Room { .. } => streams.next_group(),
+                    }
+                }
+                if count == before {
+                    return count;
+                }
+            }
+        });
+        let counts = counts.collect();
+        (counts, streams.cut_count)
+    }
+
+    #[test]
+    fn arrivals_of_a_stall_are_left_out_if_the_order_has_it_so() {
+        // Ten a millisecond; the thread stands still from 2 ms to 50 ms.
+        let order = Order { rate_rps: Some(10_000.0), duration: Duration::from_secs(1), ..Order::default() };
+        let (counts, cut) = due(&order, &[1, 2, 50, 51]);
+        assert_eq!((counts.iter().sum::<usize>(), cut), (510, 0));
+        assert_eq!(counts[2], 480, "they are made up for");
+        let (counts, cut) = due(&Order { cuts_stalls: true, ..order }, &[1, 2, 50, 51]);
+        assert_eq!((counts, cut), (vec![10, 10, 0, 10], 480));
+        let warm_up = Order { cuts_stalls: true, warm_up: Duration::from_millis(40), ..order };
+        assert_eq!(due(&warm_up, &[1, 50]).1, 100, "those of the warm-up are not counted");
+    }
+
+    #[test]
+    fn window_of_an_order_is_a_closed_loop_whatever_was_planned() {
+        let order = Order { window: Some(3), duration: Duration::from_secs(1), ..Order::default() };
+        let mut streams = Streams::new(Arrivals::Constant, &order, ALONE, 1, 0);
+        streams.open_turn();
+        let mut begun = 0;
+        while let Some(Due::Room { .. }) = streams.due(MS) {
+            streams.begun(true);
+            begun += 1;
+        }
+        assert_eq!((begun, streams.is_closed()), (3, true));
     }
 }

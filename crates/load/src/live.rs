@@ -8,7 +8,7 @@ use std::time::Duration;
 use authentick_report::load::{LoadRecord, Step, Tally};
 
 use crate::runner::{Run, Steps};
-use crate::search::{Search, Trial};
+use crate::search::{Offer, Search, Trial};
 
 /// How far back counts are known.
 const MEMORY: Duration = Duration::from_secs(60);
@@ -38,7 +38,6 @@ pub struct LiveRun {
     search: Option<Search>,
     step_duration: Duration,
     step_began: Duration,
-    longest_step: Duration,
     samples: VecDeque<(Duration, Counts)>,
 }
 
@@ -72,7 +71,6 @@ impl LiveRun {
             search,
             step_duration: run.warm_up + run.duration,
             step_began: Duration::ZERO,
-            longest_step: Duration::ZERO,
             samples: VecDeque::from([(Duration::ZERO, [0; 3])]),
         }
     }
@@ -94,10 +92,14 @@ impl LiveRun {
     /// Takes in a step that has ended.
     pub fn end_step(&mut self, now: Duration, step: &Step) {
         self.now = self.now.max(now);
-        self.longest_step = self.longest_step.max(self.within());
+        let took = self.within();
         self.step_began = self.now;
         if let Some(search) = &mut self.search {
-            search.take(Trial::from(step));
+            match search.next() {
+                // Its result is in the words on the search.
+                Some(Offer::Closed { .. }) => return search.take_closed(step.into(), took),
+                Some(Offer::Open { .. }) | None => search.take(Trial::from(step), took),
+            }
         }
         // Distributions are large, and their percentiles are all that is shown.
         let tally = step.tally.without_histograms();
@@ -135,25 +137,17 @@ impl LiveRun {
         self.search.as_ref().map(|search| format!("Search: {search}"))
     }
 
-    /// The most trials that a search makes, and the longest time that it takes; `None` if nothing is searched for.
+    /// The longest time that a search takes; `None` if nothing is searched for.
     #[must_use]
-    pub fn longest(&self) -> Option<(u32, Duration)> {
+    pub fn longest(&self) -> Option<Duration> {
         let Steps::Search(settings) = &self.steps else { return None };
-        Some((settings.trial_count_max(), settings.longest(self.trial_duration())))
+        Some(settings.budget)
     }
 
     /// How long a search still takes at most; `None` if nothing is searched for.
     #[must_use]
     pub fn left_max(&self) -> Option<Duration> {
-        let left = self.search.as_ref()?.time_left_max(self.trial_duration());
-        Some(left.saturating_sub(self.within()))
-    }
-
-    /// How long a step with its last answers takes: as planned, or as the longest so far.
-    fn trial_duration(&self) -> Duration {
-        let timeout = Duration::try_from_secs_f64(self.record.parameters.timeout_seconds).unwrap_or_default();
-        // An answer that is late may come within a second timeout after the first.
-        (self.step_duration + timeout * 2).max(self.longest_step)
+        Some(self.search.as_ref()?.left_max().saturating_sub(self.within()))
     }
 
     /// What the generator is doing.
@@ -161,7 +155,7 @@ impl LiveRun {
     pub fn phase(&self) -> Phase {
         let over = match self.step_count() {
             Some(count) => self.ended.len() >= count,
-            None => self.offered_rps().is_none(),
+            None => self.search.as_ref().is_some_and(Search::is_over),
         };
         match self.within() {
             _ if over => Phase::Over,
@@ -316,8 +310,8 @@ mod tests {
     fn time_left_of_a_search_only_becomes_less() {
         let settings = Settings::default();
         let mut live = LiveRun::new(&record(), &run(Steps::Search(settings)));
-        let (count, longest) = live.longest().unwrap();
-        assert_eq!(count, settings.trial_count_max());
+        let longest = live.longest().unwrap();
+        assert_eq!(longest, settings.budget);
         assert!(live.left_max().unwrap() <= longest, "{longest:?}");
         let mut before = longest;
         for trial in 0..40 {

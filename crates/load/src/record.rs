@@ -6,7 +6,7 @@ use authentick_net::clock::unix_seconds;
 use authentick_net::udp::ClientSocket;
 use authentick_report::Host;
 use authentick_report::load::{
-    AntpParameters, Capacity, Excluded, Limit, LoadRecord, Parameters, Scheme as Named, Search,
+    AntpParameters, Capacity, Excluded, Limit, LoadRecord, Parameters, Scheme as Named, Search, Throughput,
 };
 use authentick_report::units::{count, plural, rate};
 
@@ -136,8 +136,10 @@ impl Outcome {
             at_least: found.at_least_rps(),
             below: found.below_rps(),
             limited_by: if over { found.limited_by } else { Limit::Unknown },
+            throughput: found.throughput,
         };
-        record.capacity = (over || capacity.at_least.is_some()).then_some(capacity);
+        let is_known = capacity.at_least.is_some() || capacity.throughput.is_some();
+        record.capacity = (over || is_known).then_some(capacity);
         let (trials, held) = found.at_least.map_or((0, 0), |sample| (sample.trial_count, sample.held_count));
         record.search = Some(Search {
             loss_max: settings.tolerated(),
@@ -147,7 +149,9 @@ impl Outcome {
             loss_low: found.at_least.map_or(0.0, |sample| sample.loss_low),
             loss_high: found.at_least.map_or(1.0, |sample| sample.loss_high),
             excluded: found.excluded.iter().map(|(&why, &count)| Excluded { why, count }).collect(),
-            trial_count_max: Some(settings.trial_count_max()),
+            trial_count_max: None,
+            budget_seconds: Some(settings.budget.as_secs_f64()),
+            steady_loss: found.steady_loss,
             remark: Some(remark(&found, &capacity, settings, over)),
             samples: found.samples,
         });
@@ -160,8 +164,15 @@ fn remark(found: &Found, capacity: &Capacity, settings: &Settings, over: bool) -
     if !over {
         sentences.push("The search did not end".to_owned());
     }
+    if let Some(Throughput { rate_rps, window }) = capacity.throughput {
+        sentences.push(format!("Throughput {}/s: a closed loop with {window} in flight", rate(rate_rps)));
+    }
     let words = capacity.words();
     sentences.push(words[..1].to_uppercase() + &words[1..]);
+    if let Some(loss) = found.steady_loss {
+        let share = (loss * 1e3).round() / 10.0;
+        sentences.push(format!("About {share} % is lost at every rate: raise --loss-max above that"));
+    }
     if over && capacity.at_least.is_none() {
         sentences.extend(why_nothing(found, settings));
     }

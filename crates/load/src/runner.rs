@@ -9,7 +9,7 @@ use authentick_report::load::{HostPart, Interruption, Limit, ServerUse, Step, Ta
 
 use crate::limit;
 use crate::plan::{Crew, Order, Part, Watch};
-use crate::search::{self, Found, Trial};
+use crate::search::{self, ClosedTrial, Found, Trial};
 use crate::server_use::{Processes, Seen, Watching};
 use crate::spans::SpanSource;
 
@@ -106,31 +106,41 @@ impl Run {
             Steps::Open(_) | Steps::Closed => None,
         };
         for index in 0.. {
-            let next = match &self.steps {
-                Steps::Open(rates) => rates.get(index).copied().map(Some),
-                Steps::Closed => (index == 0).then_some(None),
-                Steps::Search(_) => search.as_ref().and_then(search::Search::next_rps).map(Some),
+            let began = Instant::now();
+            let own = Order {
+                background_rps: self.background_rps,
+                duration: self.duration,
+                warm_up: self.warm_up,
+                number: index as u64,
+                ..Order::default()
             };
-            let Some(rate_rps) = next else { break };
+            let next = match (&self.steps, search.as_ref().and_then(search::Search::next)) {
+                (Steps::Open(rates), _) => {
+                    rates.get(index).map(|&rate| Order { rate_rps: Some(rate), ..own })
+                }
+                (Steps::Closed, _) => (index == 0).then_some(own),
+                (Steps::Search(_), offer) => offer.map(|offer| offer.order(own)),
+            };
+            let Some(order) = next else { break };
             if self.has_collapsed(&outcome.steps) {
                 outcome.collapsed = true;
                 break;
             }
             watch.pause(search.as_ref().map_or(Duration::ZERO, |search| search.pause(self.duration)));
-            let order = Order {
-                rate_rps,
-                background_rps: self.background_rps,
-                duration: self.duration,
-                warm_up: self.warm_up,
-                number: index as u64,
-            };
             match self.step(&order, crew, watch) {
                 Ok(step) => {
                     each(&step);
-                    if let Some(search) = &mut search {
-                        search.take(Trial::from(&step));
+                    match &mut search {
+                        // The record has its result, and no step without a rate among those of open trials.
+                        Some(search) if order.window.is_some() => {
+                            search.take_closed(ClosedTrial::from(&step), began.elapsed());
+                        }
+                        Some(search) => {
+                            search.take(Trial::from(&step), began.elapsed());
+                            outcome.steps.push(step);
+                        }
+                        None => outcome.steps.push(step),
                     }
-                    outcome.steps.push(step);
                 }
                 Err(problem) => {
                     outcome.interrupted = Some(Interruption::Fault(problem));

@@ -1,6 +1,8 @@
 //! How often the interval of a search holds the truth: a thousand searches against each of several servers whose
 //! capacity is known, on a host that spoils trials. No packet is sent; trials are drawn.
 
+use std::time::Duration;
+
 use authentick_crypto::Entropy;
 use authentick_load::search::{Found, Search, Settings, Trial};
 use authentick_report::load::{Backlog, Exclusion, Limit, Tally};
@@ -269,14 +271,14 @@ impl Model {
 
     /// A search, and how many trials it took.
     fn search(&self, capacity_rps: f64, random: &mut Random) -> (Found, u32) {
-        let settings = Settings { loss_max: LOSS_MAX, ..Settings::default() };
+        let settings =
+            Settings { loss_max: LOSS_MAX, budget: Duration::from_secs(900), ..Settings::default() };
         let mut search = Search::new(settings);
         let mut count = 0;
         while let Some(rate_rps) = search.next_rps() {
-            search.take(self.trial(rate_rps, capacity_rps, random));
+            search.take(self.trial(rate_rps, capacity_rps, random), Duration::from_secs_f64(TRIAL_SECONDS));
             count += 1;
         }
-        assert!(count <= settings.trial_count_max());
         (search.found(), count)
     }
 }

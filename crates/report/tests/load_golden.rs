@@ -64,8 +64,12 @@ fn study_of_the_request_threshold_is_golden() {
     let (mut single, several, mut updated) = (record(), record(), record());
     single.steps.iter_mut().for_each(|step| step.hosts.clear());
     single.parameters.agents.clear();
-    updated.capacity =
-        Some(Capacity { at_least: Some(2100.0), below: Some(2200.0), limited_by: Limit::Server });
+    updated.capacity = Some(Capacity {
+        at_least: Some(2100.0),
+        below: Some(2200.0),
+        limited_by: Limit::Server,
+        throughput: None,
+    });
     let records = Records {
         one_host: vec![Some(single)],
         several_hosts: vec![Some(several.clone())],

@@ -358,7 +358,7 @@ impl fmt::Display for Searched {
         let Searched { capacity, closed_rps } = *self;
         let [low_rps, closed_rps, high_rps] = closed_rps;
         write!(f, "{} ({} .. {}): ", rate(closed_rps), rate(low_rps), rate(high_rps))?;
-        let Some(Capacity { at_least, below, limited_by }) = capacity else { return f.write_str("none") };
+        let Some(Capacity { at_least, below, limited_by, .. }) = capacity else { return f.write_str("none") };
         let Some(least) = at_least else { return write!(f, "none, {limited_by}") };
         match below {
             Some(below) => write!(f, "{} .. {}, ", rate(least), rate(below))?,

@@ -115,6 +115,13 @@ pub(crate) enum LoadScheme {
     Agent(Agent),
 }
 
+impl LoadArguments {
+    /// How long each step lasts. A search has many, each of which tells of one rate.
+    pub(crate) fn step_duration(&self) -> Duration {
+        self.step_seconds.unwrap_or(Duration::from_secs(if self.search { 1 } else { 5 }))
+    }
+}
+
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("model").multiple(false))]
 pub(crate) struct LoadArguments {
@@ -136,9 +143,9 @@ pub(crate) struct LoadArguments {
     /// Closed loop: keep this many requests in flight in each worker, at no set rate
     #[arg(long, value_name = "WINDOW", group = "model", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) closed: Option<u32>,
-    /// Seconds that each step lasts
-    #[arg(long, alias = "seconds", value_name = "S", default_value = "5", value_parser = step_seconds)]
-    pub(crate) step_seconds: Duration,
+    /// Seconds that each step lasts [default: 5, in a search 1]
+    #[arg(long, alias = "seconds", value_name = "S", value_parser = step_seconds)]
+    pub(crate) step_seconds: Option<Duration>,
     /// Seconds of warm-up before each step: the same load, not counted
     #[arg(long, value_name = "S", default_value = "0", value_parser = warm_up)]
     pub(crate) warm_up: Duration,
@@ -148,12 +155,15 @@ pub(crate) struct LoadArguments {
     /// Share of requests that may go unanswered in a search
     #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share, requires = "search")]
     pub(crate) loss_max: f64,
-    /// Where a search starts
+    /// Seconds that a search takes at most, a last trial aside
+    #[arg(long, value_name = "S", default_value = "60", value_parser = step_seconds, requires = "search")]
+    pub(crate) budget: Duration,
+    /// Where a search starts if it has no closed loop
     #[arg(long, value_name = "RATE", default_value_t = 1000.0, value_parser = rates::rate, requires = "search")]
     pub(crate) search_from: f64,
-    /// No rate above this one is offered in a search
-    #[arg(long, value_name = "RATE", default_value_t = 10e6, value_parser = rates::rate, requires = "search")]
-    pub(crate) rate_max: f64,
+    /// No rate above this one is offered in a search, which then has no closed loop [default: 10000000]
+    #[arg(long, value_name = "RATE", value_parser = rates::rate, requires = "search")]
+    pub(crate) rate_max: Option<f64>,
     /// Intervals between requests
     #[arg(long, value_enum, default_value_t)]
     pub(crate) arrivals: ArrivalsArgument,

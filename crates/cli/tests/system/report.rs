@@ -66,7 +66,12 @@ fn format_decides_what_is_rendered() {
 
 /// A capacity that the server limited.
 fn capacity(at_least: f64, below: f64) -> Option<Capacity> {
-    Some(Capacity { at_least: Some(at_least), below: Some(below), limited_by: Limit::Server })
+    Some(Capacity {
+        at_least: Some(at_least),
+        below: Some(below),
+        limited_by: Limit::Server,
+        throughput: None,
+    })
 }
 
 #[test]
@@ -149,7 +154,8 @@ fn unlike_runs_are_refused_unless_told() {
 fn run_that_measured_nothing_passes_no_gate() {
     let (_folder, empty) = changed(|record| {
         let limited_by = Limit::Generator;
-        record.capacity = Some(Capacity { at_least: Some(9000.0), below: None, limited_by });
+        record.capacity =
+            Some(Capacity { at_least: Some(9000.0), below: None, limited_by, throughput: None });
     });
     let output = report(&[&empty, &"--against", &golden(), &"--fail-below", &"0.01"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));

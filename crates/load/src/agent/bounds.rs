@@ -73,8 +73,7 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
         return Err("a plan without clients or without sending threads does nothing".to_owned());
     }
     if let Arrivals::Closed { window } = plan.arrivals {
-        let in_flight = window.saturating_mul(plan.workers);
-        at_most("operations in flight", in_flight, limits.in_flight_max, "--in-flight-max")?;
+        check_window(window, plan, limits)?;
     }
     for (what, timeout) in [("an answer", plan.timeout), ("a key exchange", plan.ke_timeout)] {
         if timeout.is_zero() || timeout > TIMEOUT_MAX {
@@ -104,6 +103,12 @@ pub(crate) fn check_plan(plan: &Plan, allow: &Allow, limits: &Limits) -> Result<
     Ok(())
 }
 
+/// Refuses more operations in flight than `limits` allow.
+fn check_window(window: u32, plan: &Plan, limits: &Limits) -> Result<(), String> {
+    let in_flight = window.saturating_mul(plan.workers);
+    at_most("operations in flight", in_flight, limits.in_flight_max, "--in-flight-max")
+}
+
 /// Refuses an order that exceeds `limits`; `plan` says what one operation is.
 pub(crate) fn check_order(order: &Order, plan: &Plan, limits: &Limits) -> Result<(), String> {
     let [each, background_each] = match plan.scheme {
@@ -118,7 +123,10 @@ pub(crate) fn check_order(order: &Order, plan: &Plan, limits: &Limits) -> Result
     if rates.iter().any(|rate| !rate.is_finite() || *rate < 0.0) {
         return Err("a rate is negative or no number".to_owned());
     }
-    match (order.rate_rps, plan.arrivals) {
+    if let Arrivals::Closed { window } = order.arrivals(plan.arrivals) {
+        check_window(window, plan, limits)?;
+    }
+    match (order.rate_rps, order.arrivals(plan.arrivals)) {
         (None, Arrivals::Constant | Arrivals::Exponential) => {
             return Err("an open loop without a rate has no end".to_owned());
         }

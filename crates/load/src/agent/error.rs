@@ -5,6 +5,7 @@ use std::time::Duration;
 use authentick_ke::client::describe;
 use rustls::{AlertDescription, CertificateError};
 
+use super::limits::ALPN;
 use super::link::LinkError;
 use super::message::shown;
 
@@ -66,7 +67,7 @@ impl CrewError {
     pub(crate) fn unconnected(agent: &str, host: &str, error: &LinkError) -> Self {
         let (fault, message) = match error {
             LinkError::Tls(error) => (Fault::Authentication, untrusted(host, error)),
-            LinkError::NoAlpn => (Fault::Authentication, "it is no agent of authentick load".to_owned()),
+            LinkError::NoAlpn => (Fault::Authentication, not_an_agent()),
             LinkError::Message(error) => (Fault::Protocol, format!("it sent {error}")),
             LinkError::Closed | LinkError::Silent | LinkError::Slow | LinkError::Io(_) => {
                 (Fault::Unreachable, format!("{error} before it took orders"))
@@ -98,6 +99,12 @@ impl CrewError {
     }
 }
 
+/// The other side speaks another protocol, or another version of it.
+fn not_an_agent() -> String {
+    let protocol = String::from_utf8_lossy(ALPN);
+    format!("not an agent that speaks {protocol}; run the same version of authentick on all hosts")
+}
+
 /// What TLS says, for the operator of a coordinator.
 fn untrusted(host: &str, error: &rustls::Error) -> String {
     match error {
@@ -112,9 +119,7 @@ fn untrusted(host: &str, error: &rustls::Error) -> String {
         rustls::Error::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         ) => "its certificate is of another authority than the one given for agents".to_owned(),
-        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-            "it is no agent of authentick load".to_owned()
-        }
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => not_an_agent(),
         rustls::Error::AlertReceived(alert) => match remedy(*alert) {
             Some(remedy) => format!("it does not accept our certificate ({alert:?}); {remedy}"),
             None => format!("TLS fails: {error}"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The application protocol, agreed on in the TLS handshake.
-pub(crate) const ALPN: &[u8] = b"authentick-load/2";
+pub(crate) const ALPN: &[u8] = b"authentick-load/3";
 
 /// The longest message to an agent, in octets: a plan with its authorities is the largest.
 pub(crate) const ORDER_SIZE_MAX: u32 = 1 << 20;

@@ -17,9 +17,31 @@ const FAILED_COUNT: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Failed {
     rate_rps: f64,
-    /// Answers a second that the server gave meanwhile.
-    answered_rps: f64,
+    /// The share that was lost.
+    loss: f64,
+    /// Requests that were sent.
+    sent: u64,
 }
+
+/// By this factor rates rise first while none has failed, and fall while none has held; it is squared each time.
+const STEP_FIRST: f64 = 1.1;
+/// The largest such factor.
+const STEP_MAX: f64 = 2.0;
+/// Losses at rates that lie this far apart show whether a path loses the same at any rate.
+const STEADY_SPAN_MIN: f64 = 4.0;
+/// The largest such loss: a server that answers hardly anything is another matter.
+const STEADY_LOSS_MAX: f64 = 0.5;
+/// How far such a loss may lie from their mean: standard errors of its own trial, and a share of the mean.
+const STEADY_ERRORS_MAX: f64 = 3.0;
+const STEADY_SPREAD_MAX: f64 = 0.1;
+/// Of the growth of the rate so much has to show in what is sustained, or the generator gives no more.
+const GAIN_MIN: f64 = 0.3;
+/// A rate that is higher by less than this share cannot be told from the one before it, as stalls differ.
+const GROWTH_MIN: f64 = 0.4;
+/// A trial of which so little was left out has sent its rate.
+const CUT_SHARE_MAX: f64 = 0.02;
+/// Valid trials of a whole bracket.
+const TRIAL_COUNT_MAX: u32 = 64;
 
 /// A bracket that becomes narrower.
 #[derive(Clone, Debug)]
@@ -35,6 +57,10 @@ pub(super) struct Bracket {
     current: Option<Current>,
     /// A guess was wrong: rates are halfway from now on.
     misled: bool,
+    /// The next factor while rates only rise, or only fall.
+    step: f64,
+    /// About so much is lost at every rate.
+    steady_loss: Option<f64>,
     /// Valid trials that may still be made.
     left: u32,
 }
@@ -58,8 +84,8 @@ impl Current {
 }
 
 impl Bracket {
-    pub(super) fn new(settings: Settings) -> Self {
-        let first_rps = settings.first_rps();
+    /// A bracket that begins at `first_rps`; that is near the limit, or it may be anywhere.
+    pub(super) fn new(settings: Settings, first_rps: f64, is_near: bool) -> Self {
         Bracket {
             settings,
             held: None,
@@ -67,7 +93,9 @@ impl Bracket {
             beyond_rps: None,
             current: Some(Current::at(first_rps, None)),
             misled: false,
-            left: settings.bracket_count_max(),
+            step: if is_near { STEP_FIRST } else { STEP_MAX },
+            steady_loss: None,
+            left: TRIAL_COUNT_MAX,
         }
     }
 
@@ -91,9 +119,9 @@ impl Bracket {
         self.beyond_rps
     }
 
-    /// Valid trials that may still be made.
-    pub(super) const fn left(&self) -> u32 {
-        self.left
+    /// The loss at every rate that was tried, if it is about the same and above the tolerated one.
+    pub(super) const fn steady_loss(&self) -> Option<f64> {
+        self.steady_loss
     }
 
     /// Takes in the trial at [`Bracket::next_rps`].
@@ -118,18 +146,45 @@ impl Bracket {
             self.beyond(current.rate_rps);
         } else if trial.excluded.is_some() {
             return;
+        } else if held && self.is_plateau(current.rate_rps, &trial) {
+            self.beyond(current.rate_rps);
         } else if held && (current.failed_count == 0 || current.held_count >= FAILED_COUNT) {
             self.held = Some((current.rate_rps, trial));
             self.misled |= current.expected == Some(false);
         } else if !held && (!self.failed.is_empty() || current.failed_count >= FAILED_COUNT) {
-            let answered_rps = current.rate_rps * (1.0 - trial.loss());
-            self.failed.push(Failed { rate_rps: current.rate_rps, answered_rps });
+            self.failed.push(Failed { rate_rps: current.rate_rps, loss: trial.loss(), sent: trial.sent });
+            self.steady_loss = self.find_steady_loss();
             self.misled |= current.expected == Some(true);
         } else {
             // Not decided: the same rate again.
             return;
         }
         self.current = self.choose();
+        self.step = (self.step * self.step).min(STEP_MAX);
+    }
+
+    /// Whether a rate above the one that held brought no more, as the generator left out what it could not send.
+    fn is_plateau(&self, rate_rps: f64, trial: &Trial) -> bool {
+        self.held.is_some_and(|(held_rps, held)| {
+            let gain = rate_rps * trial.sustained_share / (held_rps * held.sustained_share) - 1.0;
+            let growth = rate_rps / held_rps - 1.0;
+            growth >= GROWTH_MIN && trial.cut_share > CUT_SHARE_MAX && gain < GAIN_MIN * growth
+        })
+    }
+
+    /// The mean loss, if rates far apart have lost about the same, and none has held.
+    fn find_steady_loss(&self) -> Option<f64> {
+        let (highest, lowest) = (self.failed.first()?, self.failed.last()?);
+        let mean = self.failed.iter().map(|failed| failed.loss).sum::<f64>() / self.failed.len() as f64;
+        let is_near = |failed: &Failed| {
+            let error = (mean * (1.0 - mean) / failed.sent.max(1) as f64).sqrt();
+            (failed.loss - mean).abs() <= STEADY_ERRORS_MAX * error + STEADY_SPREAD_MAX * mean
+        };
+        let is_steady = self.held.is_none()
+            && mean <= STEADY_LOSS_MAX
+            && highest.rate_rps >= STEADY_SPAN_MIN * lowest.rate_rps
+            && self.failed.iter().all(is_near);
+        is_steady.then_some(mean)
     }
 
     /// Notes a rate that could not be tried validly.
@@ -146,18 +201,25 @@ impl Bracket {
         self.current = self.choose();
     }
 
+    /// How narrow it becomes: the wider the interval will be by what was left out, the less is gained by more trials.
+    fn resolution(&self) -> f64 {
+        let cut_share = self.held.map_or(0.0, |(_, trial)| trial.cut_share);
+        self.settings.resolution.max(cut_share / 8.0)
+    }
+
     fn choose(&self) -> Option<Current> {
-        let Settings { rate_max_rps, resolution, .. } = self.settings;
+        let rate_max_rps = self.settings.rate_max_rps;
+        let resolution = self.resolution();
         let halfway = |rate_rps| Some(Current::at(rate_rps, None));
         let failed_rps = self.failed_rps();
         let ceiling_rps = failed_rps.into_iter().chain(self.beyond_rps).reduce(f64::min);
         match (self.held.map(|(rate_rps, _)| rate_rps), ceiling_rps) {
             (Some(held_rps), None) if held_rps >= rate_max_rps => None,
-            (Some(held_rps), None) => halfway((held_rps * 2.0).min(rate_max_rps)),
-            // Nothing was offered validly: there is nothing to go by.
-            (None, _) if self.beyond_rps.is_some() => None,
+            (Some(held_rps), None) => halfway((held_rps * self.step).min(rate_max_rps)),
+            // A lower rate would lose the same.
+            (None, _) if self.steady_loss.is_some() => None,
             (None, Some(ceiling_rps)) if ceiling_rps <= RATE_MIN_RPS => None,
-            (None, Some(ceiling_rps)) => halfway((ceiling_rps / 2.0).max(RATE_MIN_RPS)),
+            (None, Some(ceiling_rps)) => halfway((ceiling_rps / self.step).max(RATE_MIN_RPS)),
             (Some(held_rps), Some(ceiling_rps)) => {
                 let is_narrow = ceiling_rps - held_rps <= resolution * ceiling_rps;
                 let guess = self.guess(held_rps, ceiling_rps);
@@ -171,8 +233,9 @@ impl Bracket {
     /// rate just below that, which should hold, then one just above it, which should not.
     fn guess(&self, held_rps: f64, ceiling_rps: f64) -> Option<Current> {
         let failed = self.failed.last().filter(|_| !self.misled)?;
-        let resolution = self.settings.resolution;
-        let below_rps = failed.answered_rps * (1.0 - resolution / 3.0);
+        let resolution = self.resolution();
+        let answered_rps = failed.rate_rps * (1.0 - failed.loss);
+        let below_rps = answered_rps * (1.0 - resolution / 3.0);
         let above_rps = below_rps / (1.0 - resolution);
         let inside = |rate_rps: f64| held_rps < rate_rps && rate_rps < ceiling_rps;
         if inside(below_rps) {

@@ -1,9 +1,12 @@
 //! The interval in which a server's capacity lies: a search over trials that a caller makes. Pure; it sends nothing.
 //!
-//! The capacity is the rate at which the long-run loss crosses the tolerated one. The search has two parts:
+//! The capacity is the rate at which the long-run loss crosses the tolerated one. The search has three parts:
 //!
-//! - A *bracket* of single trials: the rate doubles until it does not hold, then the bracket becomes narrow. It only
-//!   chooses the rates at which the second part looks, as the best of several single trials is always lucky.
+//! - A *closed loop*: what the server answers when it always has work. This throughput is a result of its own, and the
+//!   others begin near it.
+//! - A *bracket* of single trials of an open loop: rates rise, or fall, until one holds and one does not, then the
+//!   bracket becomes narrow. It only chooses the rates at which the third part looks, as the best of several single
+//!   trials is always lucky.
 //! - Fresh *samples* of [`Settings::trial_count`] trials decide: one at the lower end, which must show that the loss is
 //!   at most the tolerated one, and one at the upper end, which must show that it is above. The unit is the trial, by
 //!   Student's t, as losses within one come in bursts; the exact binomial test has to agree, which sets the smallest
@@ -11,14 +14,24 @@
 //!   that double, and is tried again with fresh trials, and more of them. Each sample is another chance to be wrong,
 //!   so they share the probability of that: all of them together mislead in one search of twenty, at most.
 //!
+//! A trial leaves out what falls due while a sending thread stands still ([`Order::cuts_stalls`]), so its rate is not
+//! the nominal one. The lower end is what was answered a second of wall clock, stalls included: a server that has done
+//! this can do it. The upper end is the nominal rate, as losses come only from times when the generator sent it. So
+//! stalls of the generator make the interval wider, and move neither end past the truth.
+//!
 //! What the tests assume: trials of one rate are alike and independent, and the means of their losses are not far
 //! from normal. An event rarer than one trial in some tens is not seen.
 //!
-//! A trial that the generator or its host spoilt is no evidence in either direction. It is repeated, and counted. A
-//! rate that cannot be tried validly is beyond the generator; the search then looks for the highest rate that is not,
-//! and there is no upper end. It never goes down because of such trials.
+//! A trial whose host lost what was sent, or whose clock was set, is no evidence in either direction; one of which more
+//! than half was left out is none against its rate. It is repeated, and counted. A rate that cannot be tried validly is
+//! beyond the generator; the search then looks below it, and there is no upper end.
+//!
+//! A search ends within [`Settings::budget`], of which a third is kept for the samples.
+//!
+//! [`Order::cuts_stalls`]: crate::plan::Order::cuts_stalls
 
 mod bracket;
+mod closed;
 mod sample;
 mod statistics;
 #[cfg(test)]
@@ -29,12 +42,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use authentick_report::load::{Exclusion, Finding, Limit, Sample};
+use authentick_report::load::{Exclusion, Finding, Limit, Sample, Throughput};
 use authentick_report::units::rate;
 
+pub use self::closed::{ClosedTrial, Windows};
 pub use self::trial::Trial;
+use crate::plan::Order;
 use bracket::Bracket;
-use sample::{Closed, Collection};
+use closed::ClosedLoop;
+use sample::{Closed, Collection, Earlier};
 
 /// With this probability what is said of both ends of the interval is right.
 pub const CONFIDENCE: f64 = 0.95;
@@ -45,10 +61,12 @@ const RATE_MIN_RPS: f64 = 1.0;
 const LOSS_MIN: f64 = 1e-4;
 /// Samples at one end of the interval.
 const SAMPLE_COUNT_MAX: u32 = 4;
-/// Trials of a whole search that may be excluded.
-const EXCLUDED_COUNT_MAX: u32 = 40;
+/// The share of the budget after which the bracket is taken as it is.
+const BRACKET_SHARE: f64 = 2.0 / 3.0;
+/// The first open trial, as a share of the throughput.
+const FIRST_SHARE: f64 = 0.95;
 /// The longest pause before a trial is repeated that the host spoilt.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// How to search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,11 +81,23 @@ pub struct Settings {
     pub resolution: f64,
     /// Trials of the first sample at each end, at least 2; a further one has half as many more.
     pub trial_count: u32,
+    /// How long the search may take.
+    pub budget: Duration,
+    /// The windows of the closed loop with which it begins; `None`: it has none, and begins at `start_rps`.
+    pub windows: Option<Windows>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { start_rps: 1000.0, rate_max_rps: 10e6, loss_max: 0.01, resolution: 0.03, trial_count: 5 }
+        Settings {
+            start_rps: 1000.0,
+            rate_max_rps: 10e6,
+            loss_max: 0.01,
+            resolution: 0.03,
+            trial_count: 5,
+            budget: Duration::from_secs(60),
+            windows: None,
+        }
     }
 }
 
@@ -78,30 +108,8 @@ impl Settings {
         if self.loss_max > LOSS_MIN { self.loss_max } else { LOSS_MIN }
     }
 
-    /// The most trials that a search makes, excluded ones among them.
-    #[must_use]
-    pub const fn trial_count_max(&self) -> u32 {
-        self.bracket_count_max() + 2 * self.samples_trial_count(0) + EXCLUDED_COUNT_MAX
-    }
-
-    /// The longest time that a search takes if each trial takes `trial` with its preparation and its last answers.
-    #[must_use]
-    pub fn longest(&self, trial: Duration) -> Duration {
-        time(self.trial_count_max(), trial, self.pause_max(trial))
-    }
-
     fn first_rps(&self) -> f64 {
         self.start_rps.clamp(RATE_MIN_RPS, self.rate_max_rps.max(RATE_MIN_RPS))
-    }
-
-    /// The most valid trials that the bracket takes.
-    const fn bracket_count_max(&self) -> u32 {
-        const REPEATED: u32 = 4;
-        // Once for the first bracket, and once more if it has to be opened again.
-        let halvings = steps(self.resolution, 0.5);
-        let (up, down) = (steps(self.start_rps, self.rate_max_rps), steps(RATE_MIN_RPS, self.start_rps));
-        let most = if up > down { up } else { down };
-        1 + most + REPEATED + 2 * (halvings + 2)
     }
 
     /// The trials of a sample at one end, if there were `earlier` ones.
@@ -109,19 +117,9 @@ impl Settings {
         if earlier == 0 { self.trial_count } else { self.trial_count + self.trial_count.div_ceil(2) }
     }
 
-    /// The trials of all samples that may follow at one end, if there were `earlier` ones.
-    const fn samples_trial_count(&self, earlier: u32) -> u32 {
-        let (mut count, mut index) = (0, earlier);
-        while index < SAMPLE_COUNT_MAX {
-            count += self.sample_trial_count(index);
-            index += 1;
-        }
-        count
-    }
-
     /// The most trials of one sample that may be excluded.
     const fn sample_excluded_count_max(&self) -> u32 {
-        4 * self.trial_count
+        2 * self.trial_count
     }
 
     const fn pause_max(&self, trial: Duration) -> Duration {
@@ -129,20 +127,34 @@ impl Settings {
     }
 }
 
-/// How often `from` has to double to reach `to`; at most 64.
-const fn steps(from: f64, to: f64) -> u32 {
-    let (mut value, mut count) = (from, 0);
-    while value < to && count < 64 {
-        value *= 2.0;
-        count += 1;
-    }
-    count
+/// What to offer next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Offer {
+    /// A closed loop, for so long.
+    Closed {
+        /// Operations that each worker keeps in flight.
+        window: u32,
+        /// How long it runs.
+        duration: Duration,
+    },
+    /// An open loop of so many requests a second, which leaves out what falls due in stalls.
+    Open {
+        /// Requests a second.
+        rate_rps: f64,
+    },
 }
 
-fn time(trial_count: u32, trial: Duration, pause: Duration) -> Duration {
-    trial
-        .saturating_mul(trial_count)
-        .saturating_add(pause.saturating_mul(trial_count.min(EXCLUDED_COUNT_MAX)))
+impl Offer {
+    /// The order of a step; `own` has what does not depend on the search.
+    #[must_use]
+    pub fn order(self, own: Order) -> Order {
+        match self {
+            Offer::Closed { window, duration } => {
+                Order { window: Some(window), duration, warm_up: Duration::ZERO, ..own }
+            }
+            Offer::Open { rate_rps } => Order { rate_rps: Some(rate_rps), cuts_stalls: true, ..own },
+        }
+    }
 }
 
 /// A search in progress.
@@ -157,7 +169,9 @@ pub struct Search {
     excluded: BTreeMap<Exclusion, u32>,
     /// Trials that the host spoilt since the last valid one.
     spoilt_count: u32,
-    trial_count: u32,
+    /// How long it has taken so far.
+    spent: Duration,
+    throughput: Option<Throughput>,
     /// The host, and not the load, was the reason why the search got no further.
     is_host_busy: bool,
 }
@@ -165,6 +179,8 @@ pub struct Search {
 /// What a search is doing.
 #[derive(Clone, Debug)]
 enum Stage {
+    /// It measures what a closed loop answers.
+    Closed(ClosedLoop),
     /// It looks for two rates between which the limit seems to lie.
     Bracketing,
     /// It takes a sample at the lower end.
@@ -176,12 +192,14 @@ enum Stage {
 }
 
 /// One end of the interval.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct End {
     /// The sample that confirmed it, and what limited its trials.
     confirmed: Option<(Sample, Limit)>,
     /// Samples that were taken.
     sample_count: u32,
+    /// Their trials.
+    earlier: Earlier,
     /// Nothing more can be tried at it.
     is_closed: bool,
 }
@@ -199,7 +217,9 @@ impl End {
 /// The result of a search, or what it has so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The highest rate whose loss is at most the tolerated one.
+    /// What the closed loop answered; `None` without one, and if nothing was answered.
+    pub throughput: Option<Throughput>,
+    /// The sample whose loss is at most the tolerated one, at the highest rate.
     pub at_least: Option<Sample>,
     /// The lowest rate whose loss is above it; `None` if none was found.
     pub below: Option<Sample>,
@@ -217,13 +237,15 @@ pub struct Found {
     pub excluded: BTreeMap<Exclusion, u32>,
     /// The generator's host, and not the load, was the reason why the search got no further.
     pub is_host_busy: bool,
+    /// About so much is lost at every rate that was tried, a share above the tolerated one.
+    pub steady_loss: Option<f64>,
 }
 
 impl Found {
-    /// The lower end of the interval.
+    /// The lower end of the interval: what the server has answered.
     #[must_use]
     pub fn at_least_rps(&self) -> Option<f64> {
-        self.at_least.map(|sample| sample.rate_rps)
+        self.at_least.map(|sample| sample.sustained_rps.unwrap_or(sample.rate_rps))
     }
 
     /// Its upper end.
@@ -240,26 +262,49 @@ impl Search {
         let settings = Settings { trial_count: settings.trial_count.max(2), ..settings };
         Search {
             settings,
-            stage: Stage::Bracketing,
-            bracket: Bracket::new(settings),
+            stage: settings
+                .windows
+                .map_or(Stage::Bracketing, |windows| Stage::Closed(ClosedLoop::new(windows))),
+            bracket: Bracket::new(settings, settings.first_rps(), false),
             lower: End::default(),
             upper: End::default(),
             samples: Vec::new(),
             excluded: BTreeMap::new(),
             spoilt_count: 0,
-            trial_count: 0,
+            spent: Duration::ZERO,
+            throughput: None,
             is_host_busy: false,
         }
     }
 
-    /// The rate to try next; `None` if the search is over.
+    /// What to offer next; `None` if the search is over.
     #[must_use]
-    pub fn next_rps(&self) -> Option<f64> {
-        match &self.stage {
+    pub fn next(&self) -> Option<Offer> {
+        let rate_rps = match &self.stage {
+            Stage::Closed(closed) => {
+                let (window, duration) = closed.next();
+                return Some(Offer::Closed { window, duration });
+            }
             Stage::Bracketing => self.bracket.next_rps(),
             Stage::Lower(collection) | Stage::Upper(collection) => Some(collection.rate_rps()),
             Stage::Over => None,
+        };
+        rate_rps.map(|rate_rps| Offer::Open { rate_rps })
+    }
+
+    /// The rate to offer next; `None` in the closed loop, and if the search is over.
+    #[must_use]
+    pub fn next_rps(&self) -> Option<f64> {
+        match self.next()? {
+            Offer::Open { rate_rps } => Some(rate_rps),
+            Offer::Closed { .. } => None,
         }
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
     }
 
     /// How long to wait before the next trial, which takes `trial`: longer for each one in turn that the host spoilt.
@@ -268,30 +313,34 @@ impl Search {
         trial.saturating_mul(self.spoilt_count).min(self.settings.pause_max(trial))
     }
 
-    /// The most trials that are still made.
+    /// The longest time until the end, but for the trial that is under way then.
     #[must_use]
-    pub fn trial_count_left_max(&self) -> u32 {
-        let current = match &self.stage {
-            Stage::Over => return 0,
-            Stage::Bracketing => 0,
-            Stage::Lower(collection) | Stage::Upper(collection) => collection.left(),
-        };
-        let samples = |end: &End| self.settings.samples_trial_count(end.sample_count);
-        let upper = if self.upper.confirmed.is_some() { 0 } else { samples(&self.upper) };
-        let excluded = EXCLUDED_COUNT_MAX - self.excluded_count();
-        let left = current + self.bracket.left() + samples(&self.lower) + upper + excluded;
-        left.min(self.settings.trial_count_max().saturating_sub(self.trial_count))
+    pub fn left_max(&self) -> Duration {
+        match self.is_over() {
+            true => Duration::ZERO,
+            false => self.settings.budget.saturating_sub(self.spent),
+        }
     }
 
-    /// The longest time until the end, if each trial takes `trial` with its preparation and its last answers.
-    #[must_use]
-    pub fn time_left_max(&self, trial: Duration) -> Duration {
-        time(self.trial_count_left_max(), trial, self.settings.pause_max(trial))
+    /// Adds the result of a closed loop of [`Search::next`], which took so long with all that belongs to it.
+    pub fn take_closed(&mut self, trial: ClosedTrial, took: Duration) {
+        self.spent += took;
+        let Stage::Closed(closed) = &mut self.stage else { return };
+        let goes_on = closed.take(trial, took);
+        self.throughput = closed.throughput();
+        if !goes_on {
+            let first_rps = self.throughput.map_or(self.settings.first_rps(), |found| {
+                (found.rate_rps * FIRST_SHARE).clamp(RATE_MIN_RPS, self.settings.rate_max_rps)
+            });
+            self.bracket = Bracket::new(self.settings, first_rps, self.throughput.is_some());
+            self.stage = Stage::Bracketing;
+        }
     }
 
-    /// Adds the result of the trial at [`Search::next_rps`].
-    pub fn take(&mut self, trial: Trial) {
-        self.trial_count += 1;
+    /// Adds the result of the open trial at [`Search::next_rps`], which took so long with all that belongs to it.
+    pub fn take(&mut self, trial: Trial, took: Duration) {
+        let trial = trial.judged(self.settings.tolerated());
+        self.spent += took;
         self.spoilt_count = match trial.excluded {
             Some(why) if why.is_of_host() => self.spoilt_count + 1,
             Some(_) | None => 0,
@@ -299,36 +348,37 @@ impl Search {
         if let Some(why) = trial.excluded {
             *self.excluded.entry(why).or_default() += 1;
         }
-        let is_out_of_patience = self.excluded_count() >= EXCLUDED_COUNT_MAX;
+        let is_over = self.spent >= self.settings.budget;
+        let is_bracket_over = self.spent >= self.settings.budget.mul_f64(BRACKET_SHARE);
         self.stage = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Bracketing => {
                 self.bracket.take(trial);
                 match self.bracket.next_rps() {
-                    Some(_) if !is_out_of_patience => Stage::Bracketing,
+                    Some(_) if !is_bracket_over => Stage::Bracketing,
                     Some(_) | None => self.settle(),
                 }
             }
             Stage::Lower(mut collection) => {
                 collection.take(trial);
-                match collection.is_over() || is_out_of_patience {
+                match collection.is_over() || is_over {
                     true => self.end_lower(collection),
                     false => Stage::Lower(collection),
                 }
             }
             Stage::Upper(mut collection) => {
                 collection.take(trial);
-                match collection.is_over() || is_out_of_patience {
+                match collection.is_over() || is_over {
                     true => self.end_upper(collection),
                     false => Stage::Upper(collection),
                 }
             }
-            Stage::Over => Stage::Over,
+            stage @ (Stage::Closed(_) | Stage::Over) => stage,
         };
-        if is_out_of_patience {
+        if is_over {
             self.stage = Stage::Over;
         }
-        if matches!(self.stage, Stage::Over) {
-            // Most of what was excluded says why the search got no further.
+        if self.is_over() {
+            // Most of what was excluded is why the search got no further.
             let of_host: u32 =
                 self.excluded.iter().filter(|(why, _)| why.is_of_host()).map(|(_, count)| count).sum();
             self.is_host_busy = of_host * 2 > self.excluded_count();
@@ -339,6 +389,7 @@ impl Search {
     #[must_use]
     pub fn found(&self) -> Found {
         Found {
+            throughput: self.throughput,
             at_least: self.lower.confirmed.map(|(sample, _)| sample),
             below: self.upper.confirmed.map(|(sample, _)| sample),
             limited_by: self.limited_by(),
@@ -348,6 +399,7 @@ impl Search {
             samples: self.samples.clone(),
             excluded: self.excluded.clone(),
             is_host_busy: self.is_host_busy,
+            steady_loss: self.bracket.steady_loss(),
         }
     }
 
@@ -357,11 +409,10 @@ impl Search {
 
     fn limited_by(&self) -> Limit {
         let is_highest = self.lower.rate_rps().is_some_and(|rate| rate >= self.settings.rate_max_rps);
-        let is_out = self.excluded_count() >= EXCLUDED_COUNT_MAX;
         match self.upper.confirmed {
             Some((_, limit)) => limit,
             None if is_highest => Limit::Nothing,
-            None if is_out || self.bracket.beyond_rps().is_some() => Limit::Generator,
+            None if self.bracket.beyond_rps().is_some() => Limit::Generator,
             None => Limit::Unknown,
         }
     }
@@ -393,7 +444,8 @@ impl Search {
             self.lower.is_closed = true;
             return self.settle_upper();
         }
-        let collection = Collection::new(self.settings, rate_rps, self.lower.sample_count);
+        let prior = self.lower.earlier.at_or_above(rate_rps);
+        let collection = Collection::new(self.settings, rate_rps, self.lower.sample_count, prior);
         self.lower.sample_count += 1;
         Stage::Lower(collection)
     }
@@ -405,7 +457,8 @@ impl Search {
             self.upper.is_closed = true;
             return Stage::Over;
         }
-        let collection = Collection::new(self.settings, rate_rps, self.upper.sample_count);
+        let prior = self.upper.earlier.at_or_below(rate_rps);
+        let collection = Collection::new(self.settings, rate_rps, self.upper.sample_count, prior);
         self.upper.sample_count += 1;
         Stage::Upper(collection)
     }
@@ -413,30 +466,31 @@ impl Search {
     fn end_lower(&mut self, collection: Collection) -> Stage {
         let rate_rps = collection.rate_rps();
         let of_bracket = self.bracket.held().filter(|&(held_rps, _)| held_rps == rate_rps);
-        let closed = collection.close(of_bracket.map(|(_, trial)| trial));
+        self.lower.earlier.add(rate_rps, collection.trials());
+        let closed = collection.close(true, of_bracket.map(|(_, trial)| trial));
         self.samples.push(closed.sample);
         match closed.sample.finding {
             Finding::Holds => {
                 self.confirm_lower(&closed);
                 self.settle_upper()
             }
-            // Nothing speaks against the rate, and a lower one would be no answer.
+            // Too few trials were valid there.
             Finding::Undecided if closed.is_only_short(self.settings.tolerated()) => {
-                self.lower.is_closed = true;
                 self.bracket.beyond(rate_rps);
-                Stage::Over
+                self.sample_lower(rate_rps / 2.0)
             }
             Finding::Exceeds => {
                 self.upper.confirmed = Some((closed.sample, closed.limit));
-                self.sample_lower(rate_rps * (1.0 - self.outwards(self.lower)))
+                self.sample_lower(rate_rps * (1.0 - self.outwards(&self.lower)))
             }
-            Finding::Undecided => self.sample_lower(rate_rps * (1.0 - self.outwards(self.lower))),
+            Finding::Undecided => self.sample_lower(rate_rps * (1.0 - self.outwards(&self.lower))),
         }
     }
 
     fn end_upper(&mut self, collection: Collection) -> Stage {
         let rate_rps = collection.rate_rps();
-        let closed = collection.close(None);
+        self.upper.earlier.add(rate_rps, collection.trials());
+        let closed = collection.close(false, None);
         self.samples.push(closed.sample);
         match (closed.sample.finding, closed.last) {
             (Finding::Exceeds, _) => {
@@ -458,7 +512,7 @@ impl Search {
                 Stage::Over
             }
             (Finding::Undecided | Finding::Holds, _) => {
-                let further_rps = rate_rps / (1.0 - self.outwards(self.upper));
+                let further_rps = rate_rps / (1.0 - self.outwards(&self.upper));
                 let most_rps = self.settings.rate_max_rps;
                 self.sample_upper(if rate_rps < most_rps { further_rps.min(most_rps) } else { further_rps })
             }
@@ -469,16 +523,23 @@ impl Search {
         self.lower.confirmed = Some((closed.sample, closed.limit));
     }
 
-    /// The share of its rate by which an end moves that is not confirmed: it doubles with each sample.
-    fn outwards(&self, end: End) -> f64 {
-        let times = f64::from(1_u32 << end.sample_count.min(30));
-        (self.settings.resolution * times).min(0.5)
+    /// The share of its rate by which an end moves that is not confirmed: half as much again as the bracket is wide,
+    /// and twice as much with each further sample.
+    fn outwards(&self, end: &End) -> f64 {
+        let times = f64::from(1_u32 << end.sample_count.saturating_sub(1).min(30));
+        (self.settings.resolution * 1.5 * times).min(0.5)
     }
 }
 
 /// Where the search is: between which rates, and which end is being tried.
 impl fmt::Display for Search {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Stage::Closed(closed) = &self.stage {
+            return match closed.throughput() {
+                Some(best) => write!(f, "closed loop, {} in flight: {}/s", best.window, rate(best.rate_rps)),
+                None => f.write_str("closed loop"),
+            };
+        }
         let found = self.found();
         let (lower, upper) = (found.at_least_rps(), found.below_rps());
         match (lower, found.held_rps) {
@@ -495,7 +556,7 @@ impl fmt::Display for Search {
         let (end, collection) = match &self.stage {
             Stage::Lower(collection) => ("lower", collection),
             Stage::Upper(collection) => ("upper", collection),
-            Stage::Bracketing | Stage::Over => return Ok(()),
+            Stage::Closed(_) | Stage::Bracketing | Stage::Over => return Ok(()),
         };
         let count = collection.trial_count();
         write!(f, "; {end} end, {} of {count}", count - collection.left() + 1)

@@ -26,6 +26,33 @@ pub(super) struct Collection {
     earlier: u32,
     trials: Vec<Trial>,
     excluded_count: u32,
+    /// Losses of this end's earlier samples, as [`Earlier`] has them.
+    prior: Vec<Trial>,
+}
+
+/// Trials of earlier samples at one end, each with its rate. Those at higher rates lose no less, so they count where a
+/// rate has to hold; those at lower ones lose no more, and count where it has to exceed what is tolerated.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Earlier(Vec<(f64, Trial)>);
+
+impl Earlier {
+    pub(super) fn add(&mut self, rate_rps: f64, trials: &[Trial]) {
+        self.0.extend(trials.iter().map(|trial| (rate_rps, *trial)));
+    }
+
+    fn from(&self, is_kept: impl Fn(f64) -> bool) -> Vec<Trial> {
+        self.0.iter().filter(|(rate_rps, _)| is_kept(*rate_rps)).map(|(_, trial)| *trial).collect()
+    }
+
+    /// Those that count where `rate_rps` has to hold.
+    pub(super) fn at_or_above(&self, rate_rps: f64) -> Vec<Trial> {
+        self.from(|rate| rate >= rate_rps)
+    }
+
+    /// Those that count where `rate_rps` has to exceed what is tolerated.
+    pub(super) fn at_or_below(&self, rate_rps: f64) -> Vec<Trial> {
+        self.from(|rate| rate <= rate_rps)
+    }
 }
 
 /// A sample with what its trials were limited by.
@@ -39,8 +66,13 @@ pub(super) struct Closed {
 }
 
 impl Collection {
-    pub(super) const fn new(settings: Settings, rate_rps: f64, earlier: u32) -> Self {
-        Collection { settings, rate_rps, earlier, trials: Vec::new(), excluded_count: 0 }
+    /// A sample after `earlier` ones at the same end, of whose trials those in `prior` count.
+    pub(super) const fn new(settings: Settings, rate_rps: f64, earlier: u32, prior: Vec<Trial>) -> Self {
+        Collection { settings, rate_rps, earlier, trials: Vec::new(), excluded_count: 0, prior }
+    }
+
+    pub(super) fn trials(&self) -> &[Trial] {
+        &self.trials
     }
 
     pub(super) const fn rate_rps(&self) -> f64 {
@@ -69,30 +101,39 @@ impl Collection {
         self.left() == 0 || self.excluded_count >= self.settings.sample_excluded_count_max()
     }
 
-    /// Ends it. If fresh trials are missing, `earlier` is one more at the same rate.
-    pub(super) fn close(mut self, earlier: Option<Trial>) -> Closed {
+    /// Ends it at the lower end, which has to hold, or at the upper one. If fresh trials are missing, `earlier` is one
+    /// more at the same rate.
+    pub(super) fn close(mut self, is_lower: bool, earlier: Option<Trial>) -> Closed {
         let is_short = self.left() > 0;
         if is_short {
             self.trials.extend(earlier);
         }
         let tolerated = self.settings.tolerated();
         let level = level(self.earlier);
-        let losses: Vec<f64> = self.trials.iter().map(Trial::loss).collect();
-        let sum = |count: fn(&Trial) -> u64| self.trials.iter().map(count).sum::<u64>();
-        let (sent, failed) = (sum(|trial| trial.sent), sum(|trial| trial.failed));
-        let finding = if losses.len() < TRIAL_COUNT_MIN || sent == 0 {
+        let fresh = Losses::of(&self.trials);
+        let all = Losses::of(&[&self.trials[..], &self.prior[..]].concat());
+        // The fresh trials alone, or with the earlier ones: each test has half of the level.
+        let shows =
+            |of: fn(&Losses, f64) -> f64, has_earlier: bool| match has_earlier && !self.prior.is_empty() {
+                true => of(&fresh, tolerated).min(of(&all, tolerated)) <= level / 2.0,
+                false => of(&fresh, tolerated) <= level,
+            };
+        let finding = if self.trials.len() < TRIAL_COUNT_MIN || fresh.sent == 0 {
             Finding::Undecided
-        } else if tolerated >= 1.0 || statistics::holds(&losses, failed, sent, tolerated) <= level {
+        } else if tolerated >= 1.0 || shows(Losses::holds, is_lower) {
             Finding::Holds
-        } else if statistics::exceeds(&losses, failed, sent, tolerated) <= level {
+        } else if shows(Losses::exceeds, !is_lower) {
             Finding::Exceeds
         } else {
             Finding::Undecided
         };
-        let (loss_low, loss_high) = statistics::interval(&losses, failed, sent);
+        let Losses { sent, failed, .. } = fresh;
+        let decided = if (finding == Finding::Holds) == is_lower { &all } else { &fresh };
+        let (loss_low, loss_high) = statistics::interval(&decided.shares, decided.failed, decided.sent);
         let sample = Sample {
             rate_rps: self.rate_rps,
-            trial_count: losses.len() as u32,
+            sustained_rps: Some(self.rate_rps * mean_sustained(&self.trials)),
+            trial_count: self.trials.len() as u32,
             held_count: self.trials.iter().filter(|trial| trial.held(tolerated)).count() as u32,
             sent,
             failed,
@@ -105,6 +146,32 @@ impl Collection {
     }
 }
 
+/// The losses of trials.
+struct Losses {
+    shares: Vec<f64>,
+    sent: u64,
+    failed: u64,
+}
+
+impl Losses {
+    fn of(trials: &[Trial]) -> Self {
+        let sum = |count: fn(&Trial) -> u64| trials.iter().map(count).sum::<u64>();
+        Losses {
+            shares: trials.iter().map(Trial::loss).collect(),
+            sent: sum(|trial| trial.sent),
+            failed: sum(|trial| trial.failed),
+        }
+    }
+
+    fn holds(&self, tolerated: f64) -> f64 {
+        statistics::holds(&self.shares, self.failed, self.sent, tolerated)
+    }
+
+    fn exceeds(&self, tolerated: f64) -> f64 {
+        statistics::exceeds(&self.shares, self.failed, self.sent, tolerated)
+    }
+}
+
 impl Closed {
     /// Whether only trials are missing: nothing speaks against the rate.
     pub(super) fn is_only_short(&self, tolerated: f64) -> bool {
@@ -113,6 +180,12 @@ impl Closed {
             && sample.finding == Finding::Undecided
             && sample.failed as f64 <= tolerated * sample.sent as f64
     }
+}
+
+/// The mean share of the rate that trials sustained; 0 without trials.
+fn mean_sustained(trials: &[Trial]) -> f64 {
+    let sum: f64 = trials.iter().map(|trial| trial.sustained_share).sum();
+    sum / trials.len().max(1) as f64
 }
 
 /// What most trials were limited by, apart from those that nothing limited.

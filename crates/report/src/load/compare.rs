@@ -516,7 +516,8 @@ mod tests {
         below: impl Into<Option<f64>>,
         limited_by: Limit,
     ) -> LoadRecord {
-        let capacity = Capacity { at_least: at_least.into(), below: below.into(), limited_by };
+        let capacity =
+            Capacity { at_least: at_least.into(), below: below.into(), limited_by, throughput: None };
         LoadRecord { capacity: Some(capacity), ..record() }
     }
 

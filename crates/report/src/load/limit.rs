@@ -48,6 +48,10 @@ pub struct Evidence {
     pub clock_jumps: u64,
     /// Datagrams that the generator's hosts dropped.
     pub drops: Drops,
+    /// Requests of measured clients that fell due while a sending thread stood still, in a trial of a search: neither
+    /// sent nor counted.
+    #[serde(skip_serializing_if = "crate::load::is_default")]
+    pub cut: u64,
     /// SYNs that these hosts sent again, from the first operation that counts until all had ended (`TCPSynRetrans`), of
     /// all connections of their network namespaces; absent if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +120,15 @@ pub struct Second {
     pub p99_us: Option<f64>,
 }
 
+/// What a server answers when it always has work: the rate of a closed loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// Operations answered, a second.
+    pub rate_rps: f64,
+    /// Operations that each worker kept in flight.
+    pub window: u32,
+}
+
 /// What a search found: the server's capacity lies from `at_least` to `below`, as far as the search could tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
@@ -126,6 +139,10 @@ pub struct Capacity {
     pub below: Option<f64>,
     /// What the limit was at the upper end.
     pub limited_by: Limit,
+    /// What a closed loop answered before the open trials; absent if nothing was, in searches with a highest rate, and
+    /// in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Throughput>,
 }
 
 impl Evidence {
@@ -146,6 +163,7 @@ impl Evidence {
             send_buffer: self.drops.send_buffer.saturating_add(other.drops.send_buffer),
             queue: self.drops.queue.saturating_add(other.drops.queue),
         };
+        self.cut = self.cut.saturating_add(other.cut);
         let repeats = self.syn_repeats.into_iter().chain(other.syn_repeats);
         self.syn_repeats = repeats.reduce(u64::saturating_add);
     }
@@ -170,9 +188,11 @@ mod tests {
             stalls: Stalls { count: 2, longest_us: 4.0, total_us: 8.0 },
             clock_jumps: 1,
             drops: Drops { unread: 2, queue: 3, ..Drops::default() },
+            cut: 6,
             syn_repeats: Some(4),
             ..Evidence::default()
         });
+        assert_eq!(one.cut, 6);
         assert_eq!((one.idle_share, one.preempted_share, one.steal_share), (Some(0.2), Some(0.3), Some(0.1)));
         assert_eq!(one.stalls, Stalls { count: 3, longest_us: 5.0, total_us: 8.0 });
         assert_eq!((one.clock_jumps, one.drops), (1, Drops { unread: 3, send_buffer: 0, queue: 3 }));

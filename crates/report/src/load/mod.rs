@@ -32,7 +32,7 @@ pub use self::antp::{AntpFigures, AntpHistograms, AntpParameters};
 pub use self::histogram::{Histogram, Percentiles, Point};
 pub use self::interruption::Interruption;
 pub use self::interval::Interval;
-pub use self::limit::{Capacity, Drops, Evidence, Limit, Second, Stalls, Traffic, Verdict};
+pub use self::limit::{Capacity, Drops, Evidence, Limit, Second, Stalls, Throughput, Traffic, Verdict};
 pub use self::report::report;
 pub use self::scheme::Scheme;
 pub use self::search::{Excluded, Exclusion, Finding, Sample};
@@ -349,9 +349,16 @@ pub struct Search {
     /// Trials that say nothing about the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<Excluded>,
-    /// The most trials that the search would have made; absent in records of version 1.
+    /// The most trials that the search would have made; absent in records of version 1, and since searches have a
+    /// budget of time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial_count_max: Option<u32>,
+    /// How long it could take, in seconds; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_seconds: Option<f64>,
+    /// About so much was lost at every rate that was tried, a share above the tolerated one; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_loss: Option<f64>,
     /// The result in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
@@ -368,6 +375,15 @@ impl LoadRecord {
     #[must_use]
     pub fn capacity_rps(&self) -> Option<f64> {
         self.capacity?.at_least
+    }
+
+    /// The highest rate that was offered and shown to hold, requests a second. What was answered a second is less where
+    /// the generator stood still.
+    #[must_use]
+    pub fn held_rps(&self) -> Option<f64> {
+        let samples = self.search.iter().flat_map(|search| &search.samples);
+        let held = samples.filter(|sample| sample.finding == Finding::Holds).map(|sample| sample.rate_rps);
+        held.reduce(f64::max).or(self.capacity_rps())
     }
 
     /// The server's name for a reader: its label, or what it was named when it was loaded.
@@ -387,6 +403,13 @@ impl LoadRecord {
     pub fn highest_answered(&self) -> Option<&Step> {
         let valid = self.steps.iter().filter(|step| step.valid);
         valid.max_by(|left, right| left.answered_rps().total_cmp(&right.answered_rps()))
+    }
+}
+
+impl Search {
+    /// Whether fresh samples decided, as in all records but those of version 1.
+    pub(crate) const fn is_of_samples(&self) -> bool {
+        self.trial_count_max.is_some() || self.budget_seconds.is_some()
     }
 }
 

@@ -81,6 +81,10 @@ pub enum Finding {
 pub struct Sample {
     /// The rate, in requests a second.
     pub rate_rps: f64,
+    /// What was answered a second of wall clock, stalls of the generator included, less what the backlog grew: the mean
+    /// of the trials; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustained_rps: Option<f64>,
     /// Valid trials.
     pub trial_count: u32,
     /// How many of them lost no more than was tolerated.
@@ -130,7 +134,8 @@ mod tests {
 
     #[test]
     fn result_is_said_in_a_sentence() {
-        let words = |at_least, below, limited_by| Capacity { at_least, below, limited_by }.words();
+        let words =
+            |at_least, below, limited_by| Capacity { at_least, below, limited_by, throughput: None }.words();
         let (low, high) = (Some(246_000.0), Some(252_000.0));
         assert_eq!(words(low, high, Limit::Unknown), "from 246,000/s to 252,000/s");
         assert_eq!(words(low, high, Limit::Server), "from 246,000/s to 252,000/s; the server was the limit");

@@ -295,8 +295,8 @@ impl Threshold {
         if record.search.is_none() {
             return valid.collect();
         }
-        let Some(capacity) = record.capacity_rps() else { return Vec::new() };
-        let within: Vec<&Step> = valid.filter(|step| step.rate_rps() <= capacity * (1.0 + 1e-9)).collect();
+        let Some(held_rps) = record.held_rps() else { return Vec::new() };
+        let within: Vec<&Step> = valid.filter(|step| step.rate_rps() <= held_rps * (1.0 + 1e-9)).collect();
         let highest = within.iter().map(|step| step.rate_rps()).reduce(f64::max);
         within
             .into_iter()

@@ -38,6 +38,7 @@ pub(super) fn convert(record: &mut LoadRecord, text: &str) -> serde_json::Result
         at_least: capacity_rps,
         below: bracket.and_then(|bracket| bracket.upper_rps).filter(|_| !by_generator),
         limited_by: if by_generator { Limit::Generator } else { Limit::Unknown },
+        throughput: None,
     });
     Ok(())
 }
@@ -57,7 +58,8 @@ mod tests {
 
     #[test]
     fn capacity_and_bracket_become_an_interval() {
-        let capacity = |at_least, below, limited_by| Some(Capacity { at_least, below, limited_by });
+        let capacity =
+            |at_least, below, limited_by| Some(Capacity { at_least, below, limited_by, throughput: None });
         let record = read(|_| ());
         assert_eq!(record.capacity, capacity(Some(2800.0), Some(2900.0), Limit::Unknown));
         assert_eq!(record.capacity_rps(), Some(2800.0));

@@ -145,7 +145,7 @@ fn rounded(us: f64) -> f64 {
 /// The capacity with what it rests on; without a search, the most that a valid step answered.
 pub(super) fn capacity(record: &LoadRecord) -> String {
     let what = record.operation().offered();
-    if let Some(search) = record.search.as_ref().filter(|search| search.trial_count_max.is_some()) {
+    if let Some(search) = record.search.as_ref().filter(|search| search.is_of_samples()) {
         return searched(what, search);
     }
     let Some(capacity) = &record.capacity else {

@@ -17,11 +17,11 @@ use std::time::Duration;
 use authentick_crypto::Entropy;
 use authentick_load::ending::Ending;
 use authentick_load::runner::{Outcome, Run, Steps};
-use authentick_load::search::Settings;
+use authentick_load::search::{Settings, Windows};
 use authentick_load::target::Target;
 use authentick_load::{Antp, Arrivals, Crew, Generator, Plan, Processes, Scheme, SpanSource, Watch};
 use authentick_load::{neighbours, rates, sources};
-use authentick_report::load::{LoadRecord, text};
+use authentick_report::load::{LoadRecord, Step, text};
 
 use crate::args::{Agent, ArrivalsArgument, Load, LoadArguments, LoadScheme};
 use crate::exit::{Exit, Failure};
@@ -44,7 +44,7 @@ pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
         screen::terminal::check()?;
     }
     let watch = Watch::default();
-    let steps = steps(offer.arguments)?;
+    let steps = steps(offer.scheme, offer.arguments)?;
     let mut files = RunFiles::open(offer.arguments)?;
     stop_on_signals(&watch);
     let record = offer.measure(steps, &watch, &mut files)?;
@@ -54,7 +54,7 @@ pub(crate) fn run(load: &Load) -> Result<Exit, Failure> {
 /// Carries a run out for another command, which prints and keeps what it likes of it.
 pub(crate) fn measure(load: &Load, watch: &Watch) -> Result<LoadRecord, Failure> {
     match offer(load) {
-        Ok(offer) => offer.measure(steps(offer.arguments)?, watch, &mut RunFiles::default()),
+        Ok(offer) => offer.measure(steps(offer.scheme, offer.arguments)?, watch, &mut RunFiles::default()),
         Err(_) => Err(Exit::Internal.because("an agent measures nothing by itself")),
     }
 }
@@ -120,7 +120,7 @@ impl<'a> Offer<'a> {
             background_rps: arguments.background.unwrap_or(0.0),
             server: process(&arguments.server_pid, plan.ntp.port())?,
             spans: spans(arguments, files)?,
-            ..Run::new(steps, arguments.step_seconds)
+            ..Run::new(steps, arguments.step_duration())
         };
         let mut record = record::begin(arguments, &plan, &run, &target);
         let crew = match arguments.coordination.agents.is_empty() {
@@ -137,9 +137,11 @@ impl<'a> Offer<'a> {
             Ok(mut crew) => {
                 let display = Display::start(arguments, &run, watch, &record)?;
                 let mut journal = files.journal(&record);
+                // The closed loop of a search has a result, and no rows.
+                let is_kept = |step: &Step| !arguments.search || step.offered_rps.is_some();
                 run.carry_out(crew.as_mut(), watch, |step| {
-                    display.step(step);
-                    journal.iter_mut().for_each(|journal| journal.step(step));
+                    display.step(step, is_kept(step));
+                    journal.iter_mut().filter(|_| is_kept(step)).for_each(|journal| journal.step(step));
                 })
             }
         };
@@ -218,16 +220,22 @@ pub(crate) fn verdict(target: &str, ending: Ending) -> Result<Exit, Failure> {
     })
 }
 
-fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
+fn steps(scheme: Scheme, arguments: &LoadArguments) -> Result<Steps, Failure> {
     let wrong = |option: &str, error: rates::RatesError| Exit::Usage.because(format!("{option}: {error}"));
     if arguments.closed.is_some() {
         return Ok(Steps::Closed);
     }
     if arguments.search {
+        let rate_max_rps = arguments.rate_max.unwrap_or(Settings::default().rate_max_rps);
+        let first = if scheme.nature().measures_transfers { WINDOW_FIRST } else { 1 };
+        let windows = Windows { first, largest: (IN_FLIGHT_MAX / arguments.workers).max(first) };
         return Ok(Steps::Search(Settings {
-            start_rps: arguments.search_from.min(arguments.rate_max),
-            rate_max_rps: arguments.rate_max,
+            start_rps: arguments.search_from.min(rate_max_rps),
+            rate_max_rps,
             loss_max: arguments.loss_max,
+            budget: arguments.budget,
+            // A closed loop keeps to no rate.
+            windows: arguments.rate_max.is_none().then_some(windows),
             ..Settings::default()
         }));
     }
@@ -240,6 +248,10 @@ fn steps(arguments: &LoadArguments) -> Result<Steps, Failure> {
 }
 
 const DEFAULT_RATE_RPS: f64 = 1000.0;
+/// Requests in flight with which the closed loop of a search begins; key exchanges begin with one.
+const WINDOW_FIRST: u32 = 8;
+/// Operations in flight in a closed loop of a search, over all workers: as many as agents take by default.
+const IN_FLIGHT_MAX: u32 = 4096;
 /// Beyond this loss a server has collapsed, and higher rates in equal ratios show nothing new.
 const COLLAPSE_LOSS: f64 = 0.5;
 

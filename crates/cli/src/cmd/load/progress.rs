@@ -87,8 +87,8 @@ impl Display {
     ) -> Result<Self, Failure> {
         let live = LiveRun::new(record, run);
         let bar = (!arguments.tui).then(|| bar(&live));
-        if let Some((count, longest)) = live.longest() {
-            output::aside(&format!("a search takes {count} trials and {} s at most", longest.as_secs()));
+        if let Some(longest) = live.longest() {
+            output::aside(&format!("the search takes {} s at most", longest.as_secs()));
         }
         let shown = Shown { live: Mutex::new(live), began: Instant::now(), watch: watch.clone() };
         let run = Arc::new(shown);
@@ -108,9 +108,9 @@ impl Display {
         Ok(Display { run, rows, _ticker: ticker })
     }
 
-    /// A step has ended.
-    pub(super) fn step(&self, step: &Step) {
-        if let Some(rows) = &self.rows {
+    /// A step has ended; it has a row if it is kept in the record.
+    pub(super) fn step(&self, step: &Step, is_kept: bool) {
+        if let Some(rows) = self.rows.as_ref().filter(|_| is_kept) {
             output::result(&rows.row(step));
         }
         let mut live = self.run.live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +135,7 @@ fn advance(bar: &ProgressBar, live: &LiveRun) {
         }
         None => {
             let left = live.left_max().unwrap_or_default().as_secs();
-            format!("search, trial {}, at most {left} s left", ended + 1)
+            format!("{}; at most {left} s left", live.searched().unwrap_or_default())
         }
     };
     let [sent, answered, failed] = live.counts().map(count);
