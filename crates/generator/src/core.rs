@@ -516,9 +516,8 @@ impl Core {
             background: some(ledger.get(false, true)).map(|tally| tally.without_histograms()),
             background_accompanying: some(ledger.get(false, false)).map(|tally| tally.without_histograms()),
             seconds,
-            why_invalid: ledger
-                .why_invalid(late_max_ns, &results.lateness)
-                .or_else(|| time_of_day.why_invalid()),
+            why_late: ledger.why_late(late_max_ns, &results.lateness),
+            why_invalid: ledger.why_invalid().or_else(|| time_of_day.why_invalid()),
             lateness_ns: results.lateness.stored(),
             busy_share: idle_share.map(|idle_share| 1.0 - idle_share),
             evidence: Evidence {

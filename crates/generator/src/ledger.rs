@@ -82,21 +82,28 @@ impl Ledger {
         self.looks_ns = self.looks_ns.map(|look_ns| look_ns.min(now_ns));
     }
 
-    /// Why the figures say nothing about the server, given how late requests left and how late one in a hundred may be;
-    /// `None` if they are valid.
-    pub(crate) fn why_invalid(&self, late_max_ns: u64, lateness: &Times) -> Option<String> {
-        let local = |cause| self.counts.iter().flatten().map(|counts| counts.count_of(cause)).sum::<u64>();
+    fn local(&self, cause: Cause) -> u64 {
+        self.counts.iter().flatten().map(|counts| counts.count_of(cause)).sum()
+    }
+
+    /// Why latencies say nothing about the server, given how late requests left and how late one in a hundred may be;
+    /// `None` if they left in time.
+    pub(crate) fn why_late(&self, late_max_ns: u64, lateness: &Times) -> Option<String> {
         let late_ns = lateness.quantile(0.99);
-        if local(Cause::FellBehind) > 0 || late_ns > late_max_ns {
-            let given_up = match local(Cause::FellBehind) {
-                0 => String::new(),
-                given_up => format!(", {} were given up", count(given_up)),
-            };
-            return Some(format!(
-                "generator fell behind: 1 % of requests left {:.1} ms late or more{given_up}; {OFFER_LESS}",
-                late_ns as f64 / 1e6
-            ));
-        }
+        let given_up = match self.local(Cause::FellBehind) {
+            0 if late_ns <= late_max_ns => return None,
+            0 => String::new(),
+            given_up => format!(", {} were given up", count(given_up)),
+        };
+        Some(format!(
+            "generator fell behind: 1 % of requests left {:.1} ms late or more{given_up}; {OFFER_LESS}",
+            late_ns as f64 / 1e6
+        ))
+    }
+
+    /// Why the figures say nothing about the server, for another reason than lateness; `None` if they do.
+    pub(crate) fn why_invalid(&self) -> Option<String> {
+        let local = |cause| self.local(cause);
         if let Some(why) = shortages(Subject::Generator, local).next() {
             return Some(why);
         }
@@ -133,11 +140,11 @@ mod tests {
     #[test]
     fn generator_is_behind_if_one_request_in_a_hundred_is_late() {
         let ledger = Ledger::new(Scheme::Plain.nature());
-        assert_eq!(ledger.why_invalid(limits::LATENESS_MAX_NS, &late(900_000)), None);
-        let why = ledger.why_invalid(limits::LATENESS_MAX_NS, &late(2_000_000)).unwrap();
+        assert_eq!(ledger.why_late(limits::LATENESS_MAX_NS, &late(900_000)), None);
+        let why = ledger.why_late(limits::LATENESS_MAX_NS, &late(2_000_000)).unwrap();
         assert!(why.starts_with("generator fell behind: 1 % of requests left 2.0 ms late"), "{why}");
-        assert_eq!(ledger.why_invalid(limits::KE_LATENESS_MAX_NS, &late(2_000_000)), None);
-        assert_eq!(ledger.why_invalid(u64::MAX, &late(6_000_000)), None);
+        assert_eq!(ledger.why_late(limits::KE_LATENESS_MAX_NS, &late(2_000_000)), None);
+        assert_eq!(ledger.why_late(u64::MAX, &late(6_000_000)), None);
     }
 
     #[test]
@@ -146,7 +153,9 @@ mod tests {
             for (measured, principal) in [(true, true), (true, false), (false, true), (false, false)] {
                 let mut ledger = Ledger::new(Scheme::Nts.nature());
                 ledger.of(measured, principal, 0).skip(cause);
-                assert!(ledger.why_invalid(u64::MAX, &Times::default()).is_some(), "{cause}");
+                let late = ledger.why_late(u64::MAX, &Times::default());
+                assert_eq!(late.is_some(), cause == Cause::FellBehind, "{cause}");
+                assert_eq!(ledger.why_invalid().is_some(), cause != Cause::FellBehind, "{cause}");
             }
         }
     }
@@ -196,10 +205,11 @@ mod tests {
         for principal in [true, false] {
             ledger.of(true, principal, 99).miss(Cause::FellBehind);
         }
-        assert_eq!(ledger.why_invalid(u64::MAX, &Times::default()), None);
+        let late = |ledger: &Ledger| ledger.why_late(u64::MAX, &Times::default());
+        assert_eq!((ledger.why_invalid(), late(&ledger)), (None, None));
         assert_eq!((ledger.get(true, true).scheduled, ledger.warm_up(true).scheduled), (0, 1));
         ledger.of(false, true, 99).miss(Cause::FellBehind);
-        assert!(ledger.why_invalid(u64::MAX, &Times::default()).is_some(), "the background has no warm-up");
+        assert!(late(&ledger).is_some(), "the background has no warm-up");
         ledger.of(true, true, 100).miss(Cause::FellBehind);
         assert_eq!(ledger.get(true, true).scheduled, 1);
         ledger.start(100, 300);
@@ -214,7 +224,7 @@ mod tests {
             (principal.scheduled, principal.sent) = (1000, 1000 - dry);
             (0..dry).for_each(|_| principal.skip(Cause::NoCookie));
             (0..failed).for_each(|_| principal.fail(Cause::Timeout));
-            ledger.why_invalid(u64::MAX, &Times::default())
+            ledger.why_invalid()
         };
         assert_eq!(ledger(10, 0), None);
         assert!(ledger(20, 0).is_some_and(|why| why.contains("20 requests")));

@@ -121,8 +121,11 @@ pub struct Part {
     pub background_accompanying: Option<Tally>,
     /// How long operations began, in seconds: less than ordered if the step was stopped.
     pub seconds: f64,
-    /// Why the generator did not do its part; absent if it did.
+    /// Why the generator did not do its part, for another reason than lateness; absent if it did.
     pub why_invalid: Option<String>,
+    /// How late requests left, if that was too late for their latencies to say anything about the server.
+    #[serde(default)]
+    pub why_late: Option<String>,
     /// How much later than intended requests left.
     pub lateness_ns: Histogram,
     /// Share of its time in which the busiest sending thread had something to do.
@@ -158,6 +161,12 @@ pub struct Part {
 }
 
 impl Part {
+    /// Why its figures do not all say something about the server: the gravest reason; `None` if they do.
+    #[must_use]
+    pub fn why(&self) -> Option<&String> {
+        self.why_invalid.as_ref().or(self.why_late.as_ref())
+    }
+
     /// Adds what another thread or host did in the same step, of the same operations.
     pub fn merge(&mut self, other: Part) {
         fn join<T>(mine: &mut Option<T>, other: Option<T>, merge: fn(&mut T, &T)) {
@@ -173,10 +182,14 @@ impl Part {
         join(&mut self.background_accompanying, other.background_accompanying, Tally::merge);
         join(&mut self.antp, other.antp, AntpFigures::merge);
         self.seconds = self.seconds.max(other.seconds);
-        self.why_invalid = match (self.why_invalid.take(), other.why_invalid) {
-            (Some(mine), Some(other)) if mine != other => Some(format!("{mine}; {other}")),
-            (mine, other) => mine.or(other),
+        let both = |mine: &mut Option<String>, other: Option<String>| {
+            *mine = match (mine.take(), other) {
+                (Some(mine), Some(other)) if mine != other => Some(format!("{mine}; {other}")),
+                (mine, other) => mine.or(other),
+            };
         };
+        both(&mut self.why_invalid, other.why_invalid);
+        both(&mut self.why_late, other.why_late);
         self.lateness_ns.merge(&other.lateness_ns);
         self.busy_share = self.busy_share.into_iter().chain(other.busy_share).reduce(f64::max);
         self.evidence.merge(&other.evidence);

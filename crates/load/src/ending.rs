@@ -28,6 +28,11 @@ impl Ending {
         }
         match Ending::of_steps(&record.steps) {
             Ending::Done => {
+                let unknown: Vec<String> =
+                    thresholds.iter().filter_map(|threshold| threshold.unknown(record)).collect();
+                if !unknown.is_empty() {
+                    return Ending::Invalid(unknown.join("; "));
+                }
                 let crossed: Vec<String> =
                     thresholds.iter().filter_map(|threshold| threshold.breached(record)).collect();
                 if crossed.is_empty() { Ending::Done } else { Ending::Crossed(crossed) }
@@ -48,7 +53,7 @@ impl Ending {
         if sent > 0 && answered == 0 {
             return if invalid > 0 { Ending::Unauthenticated } else { Ending::Silence };
         }
-        if steps.iter().any(|step| step.valid) {
+        if steps.iter().any(Step::counts_losses) {
             return Ending::Done;
         }
         let why = steps.iter().find_map(|step| step.why_invalid.clone());
@@ -76,6 +81,17 @@ mod tests {
         assert_eq!(Ending::of(&record(), &[]), Ending::Done);
         let thresholds = ["p99>1s".parse().unwrap()];
         assert_eq!(Ending::of(&record(), &thresholds), Ending::Done);
+    }
+
+    #[test]
+    fn late_steps_count_for_losses_and_leave_gates_on_latency_undecided() {
+        let late = with_steps(|step| (step.valid, step.loss_valid) = (false, true));
+        assert_eq!(Ending::of(&late, &[]), Ending::Done);
+        let of =
+            |text: &str| Ending::of(&LoadRecord { search: None, ..late.clone() }, &[text.parse().unwrap()]);
+        assert!(matches!(of("p99>1s"), Ending::Invalid(why) if why.starts_with("p99>1s is not known: ")));
+        assert_eq!(of("loss>50%"), Ending::Done);
+        assert!(matches!(of("loss>0.1%"), Ending::Crossed(_)));
     }
 
     #[test]

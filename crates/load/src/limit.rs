@@ -54,7 +54,29 @@ pub fn judge(step: &Step) -> Verdict {
     let case = Case::of(step);
     let rules: &[Rule] = if case.is_closed { &CLOSED } else { &OPEN };
     let unknown = || verdict(Limit::Unknown, ["the figures do not show what limited it".to_owned()]);
-    rules.iter().find_map(|rule| rule(&case)).unwrap_or_else(unknown)
+    let found = rules.iter().find_map(|rule| rule(&case)).unwrap_or_else(unknown);
+    match case.server().and_then(Server::kept_from_running) {
+        Some(share) if found.by == Limit::Server => of_host(share, found),
+        Some(_) | None => found,
+    }
+}
+
+/// The server's host is the limit where other work had the server's processor: what it carries alone is not known.
+fn of_host(share: f64, found: Verdict) -> Verdict {
+    let why = format!(
+        "the server waited for its processor {} of the time, as other work had it; free the processor, or pin the \
+         server elsewhere",
+        part(share)
+    );
+    Verdict { by: Limit::Host, why: std::iter::once(why).chain(found.why).collect() }
+}
+
+/// Whether counters place the losses of a step at the server or on the way, whenever its requests left.
+pub(crate) fn places_losses(step: &Step) -> bool {
+    let case = Case::of(step);
+    let found = case.loses().then(|| losses(&case)).flatten();
+    found.is_some_and(|verdict| matches!(verdict.by, Limit::Server | Limit::Path))
+        && dropped(&case).is_empty()
 }
 
 /// Datagrams that clients sent and read during a step.
@@ -285,6 +307,13 @@ impl Server {
 
     fn is_saturated(self) -> bool {
         self.occupied_share().is_some_and(|share| share >= SATURATED_MIN)
+    }
+
+    /// The share of the time in which other work had its processor, if that is long: what a quota takes does not count.
+    fn kept_from_running(self) -> Option<f64> {
+        let Server(ServerUse { waiting_share, throttled_share, .. }) = self;
+        let share = waiting_share? - throttled_share.unwrap_or(0.0);
+        Some(share).filter(|&share| share >= HELD_MIN)
     }
 
     /// Whether a signal or a quota kept it from running for long.

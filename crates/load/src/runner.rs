@@ -71,6 +71,10 @@ impl Outcome {
     }
 }
 
+/// Requests that leave late may be lost for that. A step that lost at most this share shows that the server answers
+/// what it did, however late requests were; a step that lost more says nothing of losses, unless these are placed.
+const LOSS_MAX: f64 = 0.01;
+
 /// Steps in a row that lose too much before a run ends.
 const COLLAPSE_COUNT: usize = 2;
 
@@ -168,11 +172,13 @@ impl Run {
             Ok(seen) => {
                 step.server = seen.map(|seen| used(&seen, &step, part.joined));
                 step.limit = Some(limit::judge(&step));
+                let is_late_only = part.why_invalid.is_none() && part.why_late.is_some();
+                step.loss_valid |= is_late_only && limit::places_losses(&step);
             }
             Err(problem) => {
                 step.remarks.push(format!("What the server used is missing: {problem}."));
                 step.why_invalid.get_or_insert_with(|| "the server's process ended".to_owned());
-                step.valid = false;
+                (step.valid, step.loss_valid) = (false, false);
                 step.limit = Some(Verdict { by: Limit::Server, why: vec![format!("it ended: {problem}")] });
             }
         }
@@ -189,6 +195,8 @@ impl Run {
 /// A generator's part as a step of a record.
 fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step {
     let why_invalid = part.why_invalid.clone().or_else(|| why_unsent(&part.tally));
+    let is_late_only = why_invalid.is_none() && part.why_late.is_some();
+    let why_invalid = why_invalid.or_else(|| part.why_late.clone());
     Step {
         offered_rps,
         seconds: part.seconds,
@@ -197,6 +205,7 @@ fn step_of(part: &Part, offered_rps: Option<f64>, hosts: Vec<HostPart>) -> Step 
         background: part.background.as_ref().map(Tally::without_histograms),
         background_accompanying: part.background_accompanying.as_ref().map(Tally::without_histograms),
         valid: why_invalid.is_none(),
+        loss_valid: is_late_only && part.tally.loss_ratio() <= LOSS_MAX,
         why_invalid,
         remarks: Vec::new(),
         limit: None,
@@ -310,6 +319,23 @@ mod tests {
         let found = outcome.found.unwrap();
         let (at_least, below) = (found.at_least_rps().unwrap(), found.below_rps().unwrap());
         assert!(12_000.0 < at_least && at_least < 12_500.0 && below < 12_900.0, "{at_least} {below}");
+    }
+
+    #[test]
+    fn lateness_alone_leaves_what_was_answered_and_little_loss_valid() {
+        let late = || Some("late".to_owned());
+        let step = |capacity_rps, why_invalid: Option<String>| {
+            let made = move |order: &Order, _: &Watch| {
+                Ok(Part { why_late: late(), why_invalid: why_invalid.clone(), ..part(order, capacity_rps) })
+            };
+            let steps = Steps::Open(vec![1000.0]);
+            run(steps).carry_out(&mut Made(made), &Watch::default(), |_| {}).steps.swap_remove(0)
+        };
+        let kept = |step: &Step| (step.valid, step.loss_valid, step.why_invalid.clone());
+        assert_eq!(kept(&step(1000.0, None)), (false, true, late()));
+        assert_eq!(kept(&step(500.0, None)), (false, false, late()), "they may be lost for being late");
+        let ports = Some("no ports".to_owned());
+        assert_eq!(kept(&step(1000.0, ports.clone())), (false, false, ports));
     }
 
     #[test]

@@ -410,6 +410,7 @@ fn row(
 ) -> (HostPart, Part) {
     let unstarted = skew.is_none().then(|| "it was stopped before it began".to_owned());
     part.why_invalid = part.why_invalid.as_deref().map(shown).or(unstarted);
+    part.why_late = part.why_late.as_deref().map(shown);
     part.tally.summarise();
     let (late, error) = skew.unwrap_or((0, 0));
     let About { version, cpu, cpu_count, online_cpu_count, cpu_quota_millicpus, kernel } = &agent.about;
@@ -417,8 +418,8 @@ fn row(
         name: agent.name.clone(),
         offered_rps,
         tally: part.tally.without_histograms(),
-        valid: part.why_invalid.is_none(),
-        why_invalid: part.why_invalid.clone(),
+        valid: part.why().is_none(),
+        why_invalid: part.why().cloned(),
         start_skew_us: late as f64 / 1000.0,
         start_skew_error_us: error as f64 / 1000.0,
         busy_share: part.busy_share,

@@ -155,7 +155,9 @@ pub(crate) fn merge(parts: Vec<(HostPart, Part)>) -> Option<(Part, Vec<HostPart>
     let mut rows = Vec::with_capacity(parts.len());
     let mut whole: Option<Part> = None;
     for (row, mut part) in parts {
-        part.why_invalid = row.why_invalid.as_ref().map(|why| format!("{}: {why}", row.name));
+        for why in [&mut part.why_invalid, &mut part.why_late].into_iter().flatten() {
+            *why = format!("{}: {why}", row.name);
+        }
         sample.extend(std::mem::take(&mut part.joinables));
         rows.push(row);
         match &mut whole {

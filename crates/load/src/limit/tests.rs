@@ -9,6 +9,7 @@ mod counters;
 /// 10,000 requests in two seconds, all answered, by a generator that had little to do.
 fn step() -> Step {
     Step {
+        loss_valid: false,
         offered_rps: Some(5000.0),
         seconds: 2.0,
         tally: Tally { scheduled: 10_000, sent: 10_000, answered: 10_000, ..Tally::default() },
@@ -336,8 +337,8 @@ const KEPT: &[Row] = &[
                 ..server(0, 0, 0)
             });
         },
-        Limit::Server,
-        "server: 4,250 got no answer in time",
+        Limit::Host,
+        "the server waited for its processor 89 % of the time, as other work had it",
     ),
     (
         "answers that came late from a server that had time left and an empty socket",
@@ -463,8 +464,8 @@ const CLOSED_LOOP: &[Row] = &[
             let (running, waiting) = (Some(0.6), Some(0.37));
             step.server = Some(ServerUse { busiest_thread_share: running, waiting_share: waiting, ..server });
         },
-        Limit::Server,
-        "ran 60 % of the time, waited for a processor 37 % of the time",
+        Limit::Host,
+        "the server waited for its processor 37 % of the time, as other work had it",
     ),
     ("nobody is busy, for all that is known", closed, Limit::Unknown, "was idle 96 % of the time"),
     (

@@ -197,7 +197,7 @@ impl Bracket {
         self.failed.retain(|failed| failed.rate_rps > rate_rps);
         self.beyond_rps = self.beyond_rps.filter(|&beyond| beyond > rate_rps);
         self.held = Some((rate_rps, trial));
-        self.misled = true;
+        (self.misled, self.step) = (true, STEP_FIRST);
         self.current = self.choose();
     }
 

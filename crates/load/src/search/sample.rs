@@ -115,20 +115,21 @@ impl Collection {
         // The fresh trials alone, or with the earlier ones: each test has half of the level.
         let shows =
             |of: fn(&Losses, f64) -> f64, has_earlier: bool| match has_earlier && !self.prior.is_empty() {
-                true => of(&fresh, tolerated).min(of(&all, tolerated)) <= level / 2.0,
-                false => of(&fresh, tolerated) <= level,
+                true => [&fresh, &all].into_iter().find(|losses| of(losses, tolerated) <= level / 2.0),
+                false => Some(&fresh).filter(|losses| of(losses, tolerated) <= level),
             };
-        let finding = if self.trials.len() < TRIAL_COUNT_MIN || fresh.sent == 0 {
-            Finding::Undecided
-        } else if tolerated >= 1.0 || shows(Losses::holds, is_lower) {
-            Finding::Holds
-        } else if shows(Losses::exceeds, !is_lower) {
-            Finding::Exceeds
+        let (finding, decided) = if self.trials.len() < TRIAL_COUNT_MIN || fresh.sent == 0 {
+            (Finding::Undecided, &fresh)
+        } else if tolerated >= 1.0 {
+            (Finding::Holds, &fresh)
+        } else if let Some(losses) = shows(Losses::holds, is_lower) {
+            (Finding::Holds, losses)
+        } else if let Some(losses) = shows(Losses::exceeds, !is_lower) {
+            (Finding::Exceeds, losses)
         } else {
-            Finding::Undecided
+            (Finding::Undecided, &fresh)
         };
         let Losses { sent, failed, .. } = fresh;
-        let decided = if (finding == Finding::Holds) == is_lower { &all } else { &fresh };
         let (loss_low, loss_high) = statistics::interval(&decided.shares, decided.failed, decided.sent);
         let sample = Sample {
             rate_rps: self.rate_rps,
@@ -190,7 +191,7 @@ fn mean_sustained(trials: &[Trial]) -> f64 {
 
 /// What most trials were limited by, apart from those that nothing limited.
 fn majority(trials: &[Trial]) -> Limit {
-    let limits = [Limit::Server, Limit::Path, Limit::Generator];
+    let limits = [Limit::Server, Limit::Host, Limit::Path, Limit::Generator];
     let of = |limit: Limit| trials.iter().filter(|trial| trial.limit == limit).count();
     limits.into_iter().find(|&limit| of(limit) * 2 > trials.len()).unwrap_or(Limit::Unknown)
 }

@@ -39,6 +39,9 @@ pub enum NoCapacity {
     /// What was found is the generator's.
     #[strum(serialize = "the generator was the limit")]
     Generator,
+    /// What was found is that of a server without a processor of its own.
+    #[strum(serialize = "other work on the server's processor was the limit")]
+    Host,
     /// What was found is the path's.
     #[strum(serialize = "the path was the limit")]
     Path,
@@ -179,6 +182,7 @@ fn carried(record: &LoadRecord) -> Result<Carried, NoCapacity> {
     let capacity = record.capacity.unwrap_or_default();
     match (capacity.limited_by, capacity.at_least) {
         (Limit::Generator, _) => Err(NoCapacity::Generator),
+        (Limit::Host, _) => Err(NoCapacity::Host),
         (Limit::Path, _) => Err(NoCapacity::Path),
         (Limit::Nothing | Limit::Server | Limit::Unknown, None) => Err(NoCapacity::NotFound),
         (Limit::Nothing | Limit::Server | Limit::Unknown, Some(at_least_rps)) => {

@@ -13,6 +13,8 @@ pub enum Limit {
     Nothing,
     /// The server: it was busy all the time, its socket was full, or it left requests unanswered that it had read.
     Server,
+    /// The server's host: other work had the server's processor.
+    Host,
     /// The generator, or the host that it runs on.
     Generator,
     /// The way between both.

@@ -185,6 +185,10 @@ pub struct Step {
     pub background_accompanying: Option<Tally>,
     /// Whether the generator did its part, so that the figures say something about the server.
     pub valid: bool,
+    /// Whether what was answered and lost says something about the server although requests left late, so that
+    /// latencies do not. Absent: as `valid` has it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub loss_valid: bool,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_invalid: Option<String>,
@@ -414,6 +418,12 @@ impl Search {
 }
 
 impl Step {
+    /// Whether what was answered and lost says something about the server.
+    #[must_use]
+    pub const fn counts_losses(&self) -> bool {
+        self.valid || self.loss_valid
+    }
+
     /// Whether the two sums hold in every tally.
     #[must_use]
     pub fn adds_up(&self) -> bool {

@@ -109,6 +109,7 @@ impl Capacity {
     pub fn words(&self) -> String {
         let limit = match self.limited_by {
             Limit::Server => "; the server was the limit",
+            Limit::Host => "; other work on the server's processor was the limit",
             Limit::Path => "; the path was the limit",
             Limit::Generator => "; the generator was the limit",
             Limit::Nothing | Limit::Unknown => "",

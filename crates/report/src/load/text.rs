@@ -48,11 +48,11 @@ impl Rows {
     const WIDTH: usize = 120;
 
     /// The figures of a step. Invalid answers are a count, losses a share of what was sent; a percentile of latency is
-    /// an interval from the send to the due instant.
+    /// an interval from the send to the due instant, and absent where requests left too late for it to be known.
     #[must_use]
     pub fn cells(&self, step: &Step) -> [String; 7] {
         let tally = &step.tally;
-        let latency = |point: Point| or_absent(tally.interval(point));
+        let latency = |point: Point| or_absent(tally.interval(point).filter(|_| !step.loss_valid));
         [
             or_absent(step.offered_rps.map(rate)),
             rate(step.sent_rps()),

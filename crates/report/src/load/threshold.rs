@@ -289,9 +289,20 @@ impl Threshold {
         Some(format!("{self}: step {number} at {}/s {found}{which}", rate(worst.rate_rps())))
     }
 
-    /// The steps that count.
+    /// Why the figure is not known of any step, if it is a latency and all requests left too late for it: then the
+    /// condition is neither fulfilled nor not.
+    #[must_use]
+    pub fn unknown(&self, record: &LoadRecord) -> Option<String> {
+        let is_latency = matches!(self.figure, Figure::Latency(_));
+        let is_known = !is_latency || record.steps.iter().any(|step| step.valid);
+        let late = record.steps.iter().find(|step| step.loss_valid).filter(|_| !is_known)?;
+        Some(format!("{self} is not known: {}", super::words::why(late.why_invalid.as_ref())))
+    }
+
+    /// The steps that count: for latencies those whose requests left in time.
     fn steps<'a>(&self, record: &'a LoadRecord) -> Vec<&'a Step> {
-        let valid = record.steps.iter().filter(|step| step.valid);
+        let is_latency = matches!(self.figure, Figure::Latency(_));
+        let valid = record.steps.iter().filter(|step| step.valid || (step.loss_valid && !is_latency));
         if record.search.is_none() {
             return valid.collect();
         }

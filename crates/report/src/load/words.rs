@@ -172,6 +172,7 @@ pub(super) fn capacity(record: &LoadRecord) -> String {
     let limit = match capacity.limited_by {
         Limit::Generator => "; the generator was the limit",
         Limit::Server => "; the server was the limit",
+        Limit::Host => "; other work on the server's processor was the limit",
         Limit::Path => "; the path was the limit",
         Limit::Nothing if capacity.at_least.is_some() => "; no higher rate was allowed",
         Limit::Nothing | Limit::Unknown => "",
@@ -328,6 +329,9 @@ fn verdict(step: &Step) -> Option<String> {
     });
     match (step.valid, limit) {
         (true, limit) => limit,
+        (false, _) if step.loss_valid => {
+            Some(format!("latency not known: {}", parted(why(step.why_invalid.as_ref())).0))
+        }
         (false, Some(limit)) => Some(format!("INVALID: {limit}")),
         (false, None) => Some(format!("INVALID: {}", parted(why(step.why_invalid.as_ref())).0)),
     }

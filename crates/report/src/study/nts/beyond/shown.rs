@@ -366,6 +366,7 @@ const fn limited_by(limit: Limit) -> &'static str {
     match limit {
         Limit::Nothing => "nothing",
         Limit::Server => "the server",
+        Limit::Host => "the server's host",
         Limit::Generator => "the generator",
         Limit::Path => "the path",
         Limit::Unknown => "unknown",
