@@ -309,10 +309,11 @@ impl Server {
         self.occupied_share().is_some_and(|share| share >= SATURATED_MIN)
     }
 
-    /// The share of the time in which other work had its processor, if that is long: what a quota takes does not count.
+    /// The share of the time in which other work had its processor, if that is long. What a quota takes does not count,
+    /// so this is not known where the host does not count that.
     fn kept_from_running(self) -> Option<f64> {
         let Server(ServerUse { waiting_share, throttled_share, .. }) = self;
-        let share = waiting_share? - throttled_share.unwrap_or(0.0);
+        let share = waiting_share? - throttled_share?;
         Some(share).filter(|&share| share >= HELD_MIN)
     }
 

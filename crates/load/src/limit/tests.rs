@@ -337,8 +337,8 @@ const KEPT: &[Row] = &[
                 ..server(0, 0, 0)
             });
         },
-        Limit::Host,
-        "the server waited for its processor 89 % of the time, as other work had it",
+        Limit::Server,
+        "server: 4,250 got no answer in time",
     ),
     (
         "answers that came late from a server that had time left and an empty socket",

@@ -58,7 +58,7 @@ fn load_ending(code: i32, arguments: &[impl AsRef<str>]) -> LoadRecord {
 /// How a load ends that would end with `code` if the machine let it send in time: where it was too busy for each step,
 /// the run says nothing, and its code says that.
 fn as_valid(code: i32, record: &LoadRecord) -> i32 {
-    let is_valid = record.steps.is_empty() || record.steps.iter().any(|step| step.valid);
+    let is_valid = record.steps.is_empty() || record.steps.iter().any(Step::counts_losses);
     if code == 0 && !is_valid { 3 } else { code }
 }
 

@@ -89,17 +89,15 @@ const CAPACITY_RPS: f64 = 1000.0;
 fn assert_consistent(record: &LoadRecord, server: &NtpServer) {
     let (search, capacity) = (record.search.as_ref().unwrap(), record.capacity.unwrap());
     let of = |finding: Finding| search.samples.iter().filter(move |sample| sample.finding == finding);
-    let highest = of(Finding::Holds).map(|sample| sample.rate_rps).reduce(f64::max);
+    let highest = of(Finding::Holds).filter_map(|sample| sample.sustained_rps).reduce(f64::max);
     let lowest = of(Finding::Exceeds).map(|sample| sample.rate_rps).reduce(f64::min);
     assert_eq!((capacity.at_least, capacity.below), (highest, lowest), "each end rests on a sample");
     for sample in &search.samples {
         // Trials at this rate that count are at least those of the sample.
-        let there =
-            record.steps.iter().filter(|step| step.offered_rps == Some(sample.rate_rps) && step.valid);
+        let there = record.steps.iter().filter(|step| step.offered_rps == Some(sample.rate_rps));
         assert!(there.clone().count() >= sample.trial_count as usize, "{sample:?}");
         assert!(sample.failed <= sample.sent && sample.held_count <= sample.trial_count);
     }
-    assert!(record.steps.len() <= search.trial_count_max.unwrap() as usize);
     // A search whose trials were spoilt may say little, but nothing that is wrong.
     assert!(capacity.at_least.is_none_or(|rate| rate < 1.1 * CAPACITY_RPS), "{search:?}");
     assert!(capacity.below.is_none_or(|rate| capacity.at_least.is_none_or(|least| least < rate)));
