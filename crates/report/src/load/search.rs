@@ -117,7 +117,7 @@ impl Capacity {
         match (self.at_least, self.below) {
             (Some(at_least), Some(below)) => format!("from {}/s to {}/s{limit}", rate(at_least), rate(below)),
             (Some(at_least), None) if self.limited_by == Limit::Nothing => {
-                format!("at least {}/s, the highest rate that was allowed", rate(at_least))
+                format!("at least {}/s; no higher rate was allowed", rate(at_least))
             }
             (Some(at_least), None) if limit.is_empty() => {
                 format!("at least {}/s; no higher rate was shown to be too much", rate(at_least))
@@ -141,10 +141,7 @@ mod tests {
         assert_eq!(words(low, high, Limit::Unknown), "from 246,000/s to 252,000/s");
         assert_eq!(words(low, high, Limit::Server), "from 246,000/s to 252,000/s; the server was the limit");
         assert_eq!(words(high, None, Limit::Generator), "at least 252,000/s; the generator was the limit");
-        assert_eq!(
-            words(high, None, Limit::Nothing),
-            "at least 252,000/s, the highest rate that was allowed"
-        );
+        assert_eq!(words(high, None, Limit::Nothing), "at least 252,000/s; no higher rate was allowed");
         assert_eq!(words(None, low, Limit::Unknown), "below 246,000/s; no rate was shown to hold");
     }
 
