@@ -51,7 +51,8 @@ fn on_a_terminal(options: &str, keys: &str) -> Option<(Output, Value)> {
 fn screen_leaves_nothing_behind_and_the_record_goes_elsewhere() {
     let Some((output, record)) = on_a_terminal("--rate 200 --step-seconds 1", "") else { return };
     let shown = text(&output);
-    let code = if record["steps"][0]["valid"] == true { 0 } else { 3 };
+    let step = &record["steps"][0];
+    let code = if step["valid"] == true || step["loss_valid"] == true { 0 } else { 3 };
     assert_eq!(output.status.code(), Some(code), "{shown}");
     assert_eq!((shown.matches(ENTER).count(), shown.matches(LEAVE).count()), (1, 1), "{shown:?}");
     let (before, inside) = shown.split_once(ENTER).unwrap();
@@ -65,7 +66,7 @@ fn screen_leaves_nothing_behind_and_the_record_goes_elsewhere() {
     // On a machine that others use some requests are given up.
     let count = |name: &str| record["steps"][0][name].as_u64().unwrap_or(0);
     assert!(count("sent") > 0 && count("sent") + count("skipped") == 200, "{record}");
-    assert!(code == 3 || count("sent") == 200, "{record}");
+    assert!(step["valid"] != true || count("sent") == 200, "{record}");
 }
 
 #[test]
