@@ -30,7 +30,7 @@ struct Stalls {
 
 const QUIET: Stalls = Stalls { count: 0, seconds: [0.0; 2], width_max: 1.15 };
 const PREEMPTED: Stalls = Stalls { count: 9, seconds: [0.004, 0.008], width_max: 1.25 };
-const PAUSED: Stalls = Stalls { count: 1, seconds: [0.05; 2], width_max: 1.35 };
+const PAUSED: Stalls = Stalls { count: 1, seconds: [0.05; 2], width_max: 1.45 };
 const SHARED: Stalls = Stalls { count: 10, seconds: [0.045; 2], width_max: 2.3 };
 
 /// What is done wrong, to see whether the tests notice.
